@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import process_time
 
-import psutil  # type: ignore[import-untyped]
+import psutil
 
 from bench import corpora
 from bench.harness import Case, Figure, Measurement

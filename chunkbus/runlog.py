@@ -52,7 +52,8 @@ class RunLog:
         self.path = folder / f"{self.run_id}.jsonl"
         self._command = command
         self._file: BinaryIO | None = None
-        self._finished = False
+        self.result: dict[str, Any] = {}
+        """The status and the facts of the last line."""
 
     def __enter__(self) -> "RunLog":
         self._home.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -66,7 +67,7 @@ class RunLog:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is not None and not self._finished:
+        if error is not None and not self.result:
             stopped = isinstance(error, KeyboardInterrupt | BrokenPipeError)  # by the user, or by closing its output
             with suppress(OSError):  # the original error is more important
                 self.finish("interrupted" if stopped else "failed", error=type(error).__name__)
@@ -88,7 +89,7 @@ class RunLog:
 
     def finish(self, status: str, **facts: Any) -> None:
         self.write("finished", status=status, **facts)
-        self._finished = True
+        self.result = {"status": status, **facts}
 
 
 def _remove_oldest(opened: Path) -> None:

@@ -9,8 +9,8 @@ after each batch. `verify` holds it only while it reads the chunks.
 """
 
 import os
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -20,6 +20,7 @@ from weakref import finalize
 
 from chunksink.chunkbus.runlog import RunLog
 from chunksink.embeddings.pool import EncoderPool
+from chunksink.notifications import notifying
 from chunksink.rebuild import locks
 from chunksink.rebuild.state import Generation, State
 from chunksink.search.access import Access
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from chunksink.rebuild.forecast import Forecast
     from chunksink.rebuild.forget import ForgetReport
     from chunksink.rebuild.report import RunReport
-    from chunksink.rebuild.session import Stage
+    from chunksink.rebuild.session import Session, Stage
     from chunksink.rebuild.status import HomeStatus
     from chunksink.rebuild.verify import VerifyReport
     from chunksink.search.answer import Answer, Surrounded
@@ -70,7 +71,7 @@ class Index:
     ) -> None:
         self.config = config
         self._encoders = EncoderPool()
-        self._session = partial(open_session, config, encoders=self._encoders, stage=stage, on_fault=on_fault)
+        self._open_session = partial(open_session, config, encoders=self._encoders, stage=stage, on_fault=on_fault)
         self._live: LiveSearch | None = None
         self._finalizer: finalize[..., Index] | None = None
         self._live_lock = Lock()
@@ -80,6 +81,12 @@ class Index:
 
     def __exit__(self, *_error: object) -> None:
         self.close()
+
+    @contextmanager
+    def _session(self, command: str, **options: Any) -> Iterator["Session"]:
+        with notifying(self.config, command) as run, self._open_session(command, **options) as session:
+            run.log = session.log
+            yield session
 
     def close(self) -> None:
         """Close the readers and the encoder that are kept between calls; the next call opens them again. An index that
@@ -129,7 +136,8 @@ class Index:
             checksum=checksum,
             follow_links=follow_links,
         )
-        with RunLog(self.config.home_path, "ingest") as log:
+        with notifying(self.config, "ingest") as run, RunLog(self.config.home_path, "ingest") as log:
+            run.log = log
             report = ingest(
                 [Path(source) for source in sources],
                 self.config.bus,
@@ -219,7 +227,7 @@ class Index:
 
         with self._session("verify", tolerant=True, makes_home=False) as session:
             report = verify(session, deep=deep, recall=recall or deep)
-            session.log.finish("ok" if report.ok else "drift", deep=deep, sinks=report.numbers())
+            session.log.finish(report.status, deep=deep, sinks=report.numbers())
             return report
 
     def status(self) -> "HomeStatus":

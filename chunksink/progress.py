@@ -91,7 +91,8 @@ def report_fault(fault: "Fault") -> None:
 
 
 def show_notices() -> None:
-    """Print log messages of the embeddings, such as that a model is being prepared, on standard error."""
-    log = logging.getLogger("chunksink.embeddings")
-    log.addHandler(logging.StreamHandler())
-    log.setLevel(logging.INFO)
+    """Print log messages, such as that a model is being prepared, on standard error."""
+    for name in ("chunksink.embeddings", "chunksink.notifications"):
+        log = logging.getLogger(name)
+        log.addHandler(logging.StreamHandler())
+        log.setLevel(logging.INFO)

@@ -6,7 +6,7 @@ Syncs can run meanwhile. A repair is a sync after a scan has recreated the recei
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from chunksink.chunkbus.errors import PartitionChanged
 from chunksink.rebuild.embedder import Lookup
@@ -97,6 +97,14 @@ class VerifyReport:
     @property
     def ok(self) -> bool:
         return not (self.failed or self.unbuilt) and all(sink.ok for sink in self.sinks.values())
+
+    @property
+    def status(self) -> Literal["ok", "drift", "failed"]:
+        """`failed` if the only problem is that sinks could not be read."""
+        if self.ok:
+            return "ok"
+        is_known = self.unbuilt or self.failed.keys() - self.unknown.keys()
+        return "drift" if is_known or not all(sink.ok for sink in self.sinks.values()) else "failed"
 
     def as_json(self) -> dict[str, Any]:
         """The same fields for each sink; null or empty for one without a result."""

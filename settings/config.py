@@ -6,6 +6,7 @@ variables are allowed: other programs may use the same prefix.
 
 import os
 import re
+import shlex
 import tomllib
 from collections.abc import Mapping
 from functools import partial
@@ -65,6 +66,7 @@ class ConfigError(ChunksinkError):
 
 FolderName = Annotated[str, msgspec.Meta(min_length=1, pattern=r"^[^\x00]*$")]
 Name = Annotated[str, msgspec.Meta(min_length=1)]
+Arguments = Annotated[tuple[Name, ...], msgspec.Meta(min_length=1)]
 Count = Annotated[int, msgspec.Meta(ge=1)]
 
 
@@ -112,6 +114,9 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tokens: dict[str, Name] = {}
     patience: Annotated[float, msgspec.Meta(gt=0)] = 120.0
     documents_per_second: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    on_failure: Arguments | None = None
+    on_drift: Arguments | None = None
+    notify_timeout: Annotated[float, msgspec.Meta(gt=0)] = 30.0
 
     @property
     def bus(self) -> "BusRoot":
@@ -203,6 +208,10 @@ MEANINGS = {
     "list with commas",
     "patience": "seconds for which a call is repeated if an engine does not answer or is overloaded",
     "documents_per_second": "highest average rate of writes to a sink, for engines that other programs use too",
+    "on_failure": "a program and its arguments, run after a failed run, with a JSON report on standard input; in the "
+    "environment as in a shell",
+    "on_drift": "the same, after a `verify` that found differences",
+    "notify_timeout": "seconds after which such a program is killed",
 }
 
 
@@ -263,6 +272,7 @@ def load_config(
     values |= overrides
     if isinstance(values.get("sinks"), str):
         values["sinks"] = [name.strip() for name in values["sinks"].split(",")]
+    values |= {name: _words(name, variables[name]) for name in ("on_failure", "on_drift") if name in variables}
     if isinstance(values.get("tokens"), str):
         pairs = (each.partition("=") for each in values["tokens"].split(",") if each.strip())
         values["tokens"] = {digest.strip(): tenant.strip() for digest, _, tenant in pairs}
@@ -315,6 +325,13 @@ def _wrong_value(error: msgspec.ValidationError) -> tuple[str, str]:
     else:
         reason = f"`{name}{path}`: {what}"
     return name, reason
+
+
+def _words(name: str, value: str) -> list[str]:
+    try:
+        return shlex.split(value)
+    except ValueError as error:
+        raise ConfigError(f"{variable(name)}: {error}") from error
 
 
 def _wrong_token(tokens: Mapping[str, str]) -> str | None:

@@ -30,6 +30,8 @@ _EXAMPLES: dict[str, Any] = {
     "fusion_weight": 0.4,
     "token_price": 0.02,
     "documents_per_second": 500,
+    "on_failure": ["/usr/local/bin/page-somebody", "--service", "search"],
+    "on_drift": ["/usr/local/bin/page-somebody", "--service", "search"],
 }
 _TABLES = """\
 # Who may use `chunksink serve`: the sha256 of each token, and its tenant; "*" means all tenants.

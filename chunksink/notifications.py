@@ -1,0 +1,102 @@
+"""Runs the commands that the configuration names for failed runs (`on_failure`) and for drift (`on_drift`)."""
+
+import logging
+import os
+import signal
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from tempfile import TemporaryFile
+from typing import Any
+
+from chunksink.chunkbus.runlog import RunLog
+from chunksink.settings.config import Config
+
+_COMMANDS = ("ingest", "sync", "repair", "rebuild", "verify")
+_SHOWN_CHARACTERS = 300
+_log = logging.getLogger("chunksink.notifications")
+
+
+@dataclass
+class Watched:
+    """A run under way. `log` is set as soon as it has a record."""
+
+    log: RunLog | None = None
+
+
+@contextmanager
+def notifying(config: Config, command: str) -> Iterator[Watched]:
+    """Run `on_failure` after a run that failed, `on_drift` after a `verify` that found differences. The run has
+    released its locks by then. Problems of these commands are logged as warnings."""
+    run = Watched()
+    try:
+        yield run
+    except Exception as error:
+        if not _is_locked_out(error):
+            _notify(config, "on_failure", command, run, status="failed", error=type(error).__name__, message=str(error))
+        raise
+    status = run.log.result.get("status") if run.log is not None else None
+    if status == "failed":
+        _notify(config, "on_failure", command, run)
+    elif status == "drift":
+        _notify(config, "on_drift", command, run)
+
+
+def _is_locked_out(error: Exception) -> bool:
+    """Whether another run was active, which is no failure."""
+    from chunksink.ingest.errors import IngestBusy
+    from chunksink.rebuild.errors import HomeLocked
+
+    return isinstance(error, HomeLocked | IngestBusy)
+
+
+def _notify(config: Config, setting: str, command: str, run: Watched, **problem: str) -> None:
+    import orjson
+
+    arguments: Sequence[str] | None = getattr(config, setting)
+    if arguments is None or command not in _COMMANDS:
+        return
+    log, report = run.log, dict[str, Any](command=command, home=str(config.home_path.absolute()))
+    report |= {"run_id": None} if log is None else {"run_id": log.run_id, **log.result}
+    if wrong := _run(arguments, orjson.dumps(report | problem), config.notify_timeout):
+        _log.warning("warning: the command %s of %s %s", arguments[0], setting, wrong)
+
+
+def _run(arguments: Sequence[str], report: bytes, timeout: float) -> str:
+    """Run a command with the report on its standard input. Returns what went wrong, or ""."""
+    with TemporaryFile() as content, TemporaryFile() as complaints:  # files, since pipes can block
+        content.write(report)
+        content.seek(0)
+        try:
+            process = subprocess.Popen(
+                arguments, stdin=content, stdout=subprocess.DEVNULL, stderr=complaints, start_new_session=True
+            )
+        except OSError as error:
+            return f"cannot be started: {error.strerror}"
+        try:
+            code = process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            _kill(process)
+            return f"did not end within {timeout:g} s and was killed"
+        except BaseException:  # Ctrl-C
+            _kill(process)
+            raise
+        if code == 0:
+            return ""
+        complaints.seek(0)
+        lines = complaints.read().decode(errors="replace").strip().splitlines()
+        return f"ended with exit code {code}" + (f": {lines[-1]:.{_SHOWN_CHARACTERS}}" if lines else "")
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill the process and its children, also those that have left its group."""
+    import psutil
+
+    with suppress(psutil.Error):
+        for child in psutil.Process(process.pid).children(recursive=True):
+            with suppress(psutil.Error):
+                child.kill()
+    with suppress(OSError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()

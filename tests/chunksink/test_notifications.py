@@ -1,0 +1,183 @@
+"""`on_failure` and `on_drift`: commands that get a JSON report on standard input."""
+
+import json
+import os
+import shlex
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chunksink.exits import Exit
+from chunksink.rebuild.locks import writing
+from chunksink.sinks.registry import open_sink
+from tests.chunksink.shell import Shell
+from tests.engines.servers import alive, free_port
+from tests.journey.support import chunksink
+from tests.support.bus import source
+
+SAVE = "import shutil, sys; shutil.copyfileobj(sys.stdin.buffer, open(sys.argv[1], 'wb'))"
+HANG = """
+import subprocess, sys, time
+own = ["import time; time.sleep(600)"]
+children = [subprocess.Popen([sys.executable, "-c", *own], start_new_session=new) for new in (False, True)]
+with open(sys.argv[1], "w") as file:
+    file.write(" ".join(str(child.pid) for child in children))
+time.sleep(600)
+"""
+
+
+class Mailbox:
+    """What the commands were given."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def configure(self, *, settings: str = "", **programs: str) -> None:
+        """Each program gets the name of a file as its argument."""
+        lines = ['sinks = ["fts"]', settings]
+        for setting, program in programs.items():
+            arguments = [sys.executable, "-c", program, str(self.file(setting))]
+            lines.append(f"{setting} = {json.dumps(arguments)}")
+        (self._folder / "chunksink.toml").write_text("\n".join(lines))
+
+    def file(self, setting: str) -> Path:
+        return self._folder / f"{setting}.out"
+
+    def take(self, setting: str) -> Any:
+        """The report since the last call; None if there was none."""
+        file = self.file(setting)
+        if not file.exists():
+            return None
+        report = json.loads(file.read_bytes())
+        file.unlink()
+        return report
+
+
+@pytest.fixture
+def mailbox(shell: Shell) -> Mailbox:
+    mailbox = Mailbox(shell.folder)
+    mailbox.configure(on_failure=SAVE, on_drift=SAVE)
+    return mailbox
+
+
+def lose_everything(shell: Shell) -> None:
+    sink = open_sink("fts", shell.home, {})
+    sink.drop(shell.live().builds["fts"])
+    sink.close()
+
+
+def test_run_that_stops_is_reported_with_its_error(shell: Shell, mailbox: Mailbox) -> None:
+    shell.synced(p1=[source(f"{number}.md", f"text {number}") for number in range(20)])
+    assert mailbox.take("on_failure") is None
+    shell.commit("p1", source("0.md", "text 0"))
+    assert shell("sync").code == Exit.BRAKE
+    report = mailbox.take("on_failure")
+    assert (report["command"], report["status"], report["error"]) == ("sync", "failed", "Brake")
+    assert (report["home"], bool(report["message"])) == (str(shell.home), True)
+    assert shell("runs", report["run_id"]).code == Exit.OK
+    assert mailbox.take("on_drift") is None
+
+
+def test_engine_that_fails_is_reported_with_the_report_of_the_run(
+    shell: Shell, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell.synced(p1=[source("a.md", "a cat")])
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,meilisearch")
+    monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_URL", f"http://127.0.0.1:{free_port()}")
+    assert shell("sync").code == Exit.ENGINE
+    report = mailbox.take("on_failure")
+    assert (report["command"], report["status"], "message" in report) == ("sync", "failed", False)
+    assert report["generation"] == shell.live().id
+
+
+def test_missing_chunks_are_reported_without_a_record(shell: Shell, mailbox: Mailbox) -> None:
+    shell.synced(p1=[source("a.md", "a cat")])
+    (shell.folder / "chunks").rename(shell.folder / "away")
+    assert shell("rebuild").code == Exit.INVALID_INPUT
+    report = mailbox.take("on_failure")
+    assert (report["command"], report["run_id"], report["error"]) == ("rebuild", None, "InvalidBus")
+
+
+def test_drift_is_reported_once_by_verify(shell: Shell, mailbox: Mailbox) -> None:
+    shell.synced(p1=[source("a.md", "a cat")])
+    assert shell("verify").code == Exit.OK
+    assert mailbox.take("on_drift") is None
+    lose_everything(shell)
+    assert shell("verify").code == Exit.DRIFT
+    report = mailbox.take("on_drift")
+    assert (report["command"], report["status"], report["sinks"]["fts"]["missing"]) == ("verify", "drift", 1)
+    assert shell("verify", "--repair").code == Exit.OK
+    assert mailbox.take("on_drift")["status"] == "drift"
+    assert mailbox.take("on_failure") is None
+
+
+def test_unreachable_engine_is_no_drift(shell: Shell, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    shell.synced(p1=[source("a.md", "a cat")])
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,meilisearch")
+    monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_URL", f"http://127.0.0.1:{free_port()}")
+    assert shell("verify").code == Exit.ENGINE
+    assert (mailbox.take("on_drift"), mailbox.take("on_failure")["status"]) == (None, "failed")
+
+
+def test_held_sources_and_another_active_run_are_no_failure(shell: Shell, mailbox: Mailbox) -> None:
+    shell.synced(p1=[source("a.md", "a cat")], p2=[source("b.md", "a boat")])
+    shell.cut_off("p2")
+    assert shell("sync").code == Exit.INVALID_INPUT
+    with writing(shell.home):
+        assert shell("sync").code == Exit.LOCKED
+    assert mailbox.take("on_failure") is None
+
+
+def test_command_that_hangs_is_killed_with_its_children(shell: Shell, mailbox: Mailbox) -> None:
+    mailbox.configure(on_failure=HANG, settings="notify_timeout = 3.0")
+    shell.commit("p1", source("a.md", "a cat"))
+    shell.cut_off("p1")
+    ended = chunksink(shell.folder, "rebuild")
+    assert (ended.code, "on_failure" in ended.err) == (Exit.INVALID_INPUT, True)
+    children = [int(pid) for pid in mailbox.file("on_failure").read_text().split()]
+    assert len(children) == 2
+    until = time.monotonic() + 20
+    while any(map(alive, children)):
+        assert time.monotonic() < until, "they are still there"
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("program", ["no-such-program", f"{sys.executable} -c 'raise SystemExit(9)'"])
+def test_command_that_fails_is_a_warning_and_changes_no_exit_code(shell: Shell, program: str) -> None:
+    shell.commit("p1", source("a.md", "a cat"))
+    shell.cut_off("p1")
+    ended = chunksink(shell.folder, "rebuild", "--json", CHUNKSINK_SINKS="fts", CHUNKSINK_ON_FAILURE=program)
+    assert (ended.code, "on_failure" in ended.err) == (Exit.INVALID_INPUT, True)
+    assert ended.json["error"]["exit_code"] == Exit.INVALID_INPUT
+
+
+def test_arguments_are_not_read_by_a_shell(shell: Shell, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    marker = shell.folder / "a file; touch b $HOME"
+    command = [sys.executable, "-c", SAVE, str(marker)]
+    monkeypatch.setenv("CHUNKSINK_ON_FAILURE", shlex.join(command))
+    (shell.folder / "empty").mkdir()
+    assert shell("sync", "--chunks", "empty").code == Exit.USAGE
+    assert json.loads(marker.read_bytes())["error"] == "NotABusRoot"
+
+
+def test_setting_that_is_no_list_is_refused(shell: Shell) -> None:
+    (shell.folder / "chunksink.toml").write_text('on_failure = "notify"')
+    ended = shell("status")
+    assert (ended.code, "on_failure" in ended.err) == (Exit.USAGE, True)
+
+
+def test_ctrl_c_is_no_failure(shell: Shell, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    from chunksink.rebuild import sync
+
+    def interrupt(*_arguments: object) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(10)
+
+    monkeypatch.setattr(sync, "sync", interrupt)
+    shell.commit("p1", source("a.md", "a cat"))
+    assert shell("sync").code == Exit.INTERRUPTED
+    assert mailbox.take("on_failure") is None
