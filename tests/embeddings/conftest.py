@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from chunksink.chunkbus.storage import Storage, open_storage
 from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.errors import ModelUnavailable
 from chunksink.embeddings.resolve import resolve_model
@@ -24,6 +25,12 @@ TEXTS = [" ".join(WORDS[number % 7 :: 1 + number % 5][: 1 + number % 20]) for nu
 def cache(tmp_path: Path) -> Iterator[VectorCache]:
     with VectorCache.open(tmp_path / "vectors.db") as opened:
         yield opened
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Storage:
+    """Where segments are written."""
+    return open_storage(str(tmp_path / "place"))
 
 
 @pytest.fixture

@@ -1,0 +1,123 @@
+"""Partitions in a real bucket whose requests fail, are refused or get no answer."""
+
+import os
+import signal
+from collections.abc import Iterator
+from datetime import timedelta
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from chunksink.chunkbus import bucket as bucket_module
+from chunksink.chunkbus.errors import PartitionLocked, StorageDenied, StorageError
+from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.reader import open_partition
+from tests.chunkbus.buckets import KEY, copies, elsewhere, read
+from tests.chunkbus.crash_writer import version, write
+from tests.chunkbus.samples import validate
+from tests.engines.servers import S3Server
+from tests.faults.proxy import ANSWER_LOST, CUT_ANSWER, RESET, UNAVAILABLE, Fault, Proxy, always, only
+
+
+@pytest.fixture
+def proxy(s3_server: S3Server, root: BusRoot, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
+    retries = {"max_retries": 3, "backoff": {"init_backoff": timedelta(milliseconds=5)}}
+    monkeypatch.setattr(bucket_module, "RETRIES", retries)
+    with Proxy(s3_server.url) as proxy:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.url)
+        yield proxy
+
+
+SLOW = Fault("slow", delay=0.1)
+
+
+@pytest.mark.parametrize("number", range(1, 4))
+@pytest.mark.parametrize("fault", [UNAVAILABLE, RESET, ANSWER_LOST, CUT_ANSWER, SLOW], ids=str)
+def test_commit_when_one_request_fails_succeeds_or_can_run_again(
+    fault: Fault, number: int, root: BusRoot, proxy: Proxy, tmp_path: Path
+) -> None:
+    write(root, KEY, 1)
+    behind = elsewhere(root, tmp_path / "other")
+    proxy.inject(fault, only(number))
+    try:
+        write(behind, KEY, 2)
+    except StorageError:
+        assert read(root) in (version(1), version(2))
+        proxy.heal()
+        write(behind, KEY, 2)
+    assert read(root) == version(2)
+    assert validate(root) == []
+
+
+@pytest.mark.parametrize("fault", [UNAVAILABLE, RESET, CUT_ANSWER, SLOW], ids=str)
+def test_reader_when_a_request_fails_never_caches_a_part(
+    fault: Fault, root: BusRoot, proxy: Proxy, tmp_path: Path
+) -> None:
+    write(root, KEY, 1)
+    for number in (1, 2):
+        folder = tmp_path / f"other-{number}"
+        behind = elsewhere(root, folder)
+        proxy.inject(fault, only(number))
+        try:
+            assert read(behind) == version(1)
+        except StorageError:
+            assert copies(folder) == []
+            proxy.heal()
+        assert read(behind) == version(1)
+        [copy] = folder.iterdir()
+        assert copy.stem == sha256(copy.read_bytes()).hexdigest()
+
+
+def test_outage_is_an_error_and_no_finding(root: BusRoot, proxy: Proxy, tmp_path: Path) -> None:
+    write(root, KEY, 1)
+    behind = elsewhere(root, tmp_path / "other")
+    proxy.inject(UNAVAILABLE, always)
+    for call in (lambda: validate(behind), lambda: open_partition(behind, KEY), lambda: write(behind, KEY, 2)):
+        with pytest.raises(StorageError):
+            call()
+    proxy.heal()
+    assert validate(behind) == []
+
+
+def test_ctrl_c_ends_a_request_that_gets_no_answer(root: BusRoot, proxy: Proxy, tmp_path: Path) -> None:
+    behind = elsewhere(root, tmp_path / "other")
+    silence = Fault("silence", request_bytes=0, end="silence", act=lambda: os.kill(os.getpid(), signal.SIGINT))
+    proxy.inject(silence, always)
+    with pytest.raises(KeyboardInterrupt):
+        behind.partition_keys()
+
+
+def test_denied_request_is_an_error_of_its_own(root: BusRoot, proxy: Proxy, tmp_path: Path) -> None:
+    write(root, KEY, 1)
+    behind = elsewhere(root, tmp_path / "other")
+    proxy.inject(Fault("expired", status=403), always)
+    with pytest.raises(StorageDenied):
+        validate(behind)
+    with pytest.raises(StorageDenied):
+        write(behind, KEY, 2)
+
+
+@pytest.mark.parametrize("status", [409, 412])
+def test_refused_manifest_is_a_lost_race(status: int, root: BusRoot, proxy: Proxy, tmp_path: Path) -> None:
+    write(root, KEY, 1)
+    behind = elsewhere(root, tmp_path / "other")
+    proxy.inject(
+        Fault("refused", status=status), lambda _, request: b"PUT" in request[:4] and b"/manifest/" in request[:200]
+    )
+    with pytest.raises(PartitionLocked):
+        write(behind, KEY, 2)
+    assert read(root) == version(1)
+
+
+def test_wrong_key_is_denied(root: BusRoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong-secret")
+    with pytest.raises(StorageDenied) as denied:
+        elsewhere(root, tmp_path / "other").partition_keys()
+    assert "wrong-secret" not in str(denied.value)
+
+
+def test_bucket_that_does_not_exist_is_an_error(bucket: str, tmp_path: Path) -> None:
+    for call in (lambda root: root.require(), lambda root: open_partition(root, KEY)):
+        with pytest.raises(StorageError):
+            call(BusRoot.at("s3://no-such-bucket/a", tmp_path))
