@@ -20,9 +20,9 @@ from typing import BinaryIO
 
 from chunksink.chunkbus.bucket import BucketStorage
 from chunksink.chunkbus.errors import PartitionLocked, StorageConflict, StorageError
-from chunksink.chunkbus.layout import check_partition_key, manifest_name
+from chunksink.chunkbus.layout import BusRoot, check_partition_key, manifest_name
 from chunksink.chunkbus.manifest import committed_checksum
-from chunksink.chunkbus.partition_cache import FOLDER, PartitionCache
+from chunksink.chunkbus.partition_cache import PartitionCache
 from chunksink.chunkbus.storage import Entry
 
 COMMIT_STEPS = (
@@ -55,17 +55,20 @@ class _Listing:
     """Manifests that were read since."""
 
 
-class BucketPartitions:
-    """The partitions below one prefix. It is listed once, and again after `refresh`."""
+class BucketRoot(BusRoot):
+    """A prefix of a bucket, without paths. It is listed once, and again after `refresh`."""
 
     def __init__(self, storage: BucketStorage, cache: PartitionCache) -> None:
-        self.storage = storage
+        self.storage: BucketStorage = storage
         self.cache = cache
         self._listed: _Listing | None = None
 
-    @classmethod
-    def at(cls, address: str, home: Path) -> "BucketPartitions":
-        return cls(BucketStorage(address), PartitionCache(home / FOLDER))
+    @property
+    def bucket(self) -> "BucketRoot":
+        return self
+
+    def folders(self) -> tuple[Path, ...]:
+        return ()
 
     @property
     def is_there(self) -> bool:
@@ -74,7 +77,7 @@ class BucketPartitions:
     def refresh(self) -> None:
         self._listed = None
 
-    def names(self, folder: str, suffix: str) -> Iterator[str]:
+    def _names(self, folder: str, suffix: str = "") -> Iterator[str]:
         """Names as in a folder: without those of chunks that only a manifest makes a partition."""
         listing = self._listing()
         for name in listing.manifests if folder == "manifest" else listing.plain:
@@ -114,6 +117,9 @@ class BucketPartitions:
             self.refresh()
         return self.signature(key)
 
+    def settled_signature(self, key: str) -> tuple[str, bool]:
+        return self.signature_now(key), True
+
     def open(self, key: str) -> tuple[BinaryIO, bytes | None]:
         """The manifest, and a local copy of its chunks, which are in the bucket. Chunks without the manifest's
         checksum are returned too."""
@@ -124,28 +130,23 @@ class BucketPartitions:
         return self._open(key, lambda name, checksum: self.cache.open(checksum) or self.storage.open(name))[0]
 
     def _open(self, key: str, fetch: Callable[[str, str | None], BinaryIO]) -> tuple[BinaryIO, bytes | None]:
-        manifest = self.manifest(key)
+        manifest = self.manifest_bytes(key)
         while True:
             checksum = committed_checksum(manifest)
             for name in ([_chunks_name(key, checksum)] if checksum else []) + [_plain_name(key)]:
                 with suppress(FileNotFoundError):
                     return fetch(name, checksum), manifest
-            before, manifest = manifest, self.manifest(key)
+            before, manifest = manifest, self.manifest_bytes(key)
             if manifest == before:
                 missing = f"{self.storage.address}/{_plain_name(key)}"
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), missing)
-
-    def manifest(self, key: str) -> bytes | None:
-        with suppress(FileNotFoundError):
-            return self.storage.read(manifest_name(key))
-        return None
 
     def known_manifest(self, key: str) -> bytes | None:
         """As it was when it was first asked for since the listing."""
         listing = self._listing()
         if key in listing.contents:
             return listing.contents[key]
-        data = self.manifest(key)
+        data = self.manifest_bytes(key)
         if len(listing.contents) < _REMEMBERED_MANIFESTS:
             listing.contents[key] = data
         return data

@@ -19,7 +19,7 @@ from chunksink.chunkbus.signature import Signature, settled_signatures, signatur
 from chunksink.chunkbus.storage import FolderStorage, Storage, is_bucket
 
 if TYPE_CHECKING:
-    from chunksink.chunkbus.bucket_partitions import BucketPartitions
+    from chunksink.chunkbus.bucket_partitions import BucketRoot
 
 PARTITION_KEY = "[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
 _KEY = re.compile(PARTITION_KEY)
@@ -40,35 +40,31 @@ def check_partition_key(key: str) -> str:
     return key
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class BusRoot:
-    """A folder for canonical partitions, or a prefix of a bucket."""
+    """A folder for canonical partitions. `bucket_partitions.BucketRoot` is a prefix of a bucket instead."""
 
-    place: "Path | BucketPartitions"
+    path: Path
 
-    @classmethod
-    def at(cls, place: str, home: Path) -> "BusRoot":
+    @staticmethod
+    def at(place: str, home: Path) -> "BusRoot":
         """The root at a path or at an address such as `s3://BUCKET/PREFIX`, whose partitions are cached in `home`."""
         if not is_bucket(place):
-            return cls(Path(place))
-        from chunksink.chunkbus.bucket_partitions import BucketPartitions
+            return BusRoot(Path(place))
+        from chunksink.chunkbus.bucket import BucketStorage
+        from chunksink.chunkbus.bucket_partitions import BucketRoot
+        from chunksink.chunkbus.partition_cache import FOLDER, PartitionCache
 
-        return cls(BucketPartitions.at(place, home))
+        return BucketRoot(BucketStorage(place), PartitionCache(home / FOLDER))
 
     @property
-    def bucket(self) -> "BucketPartitions | None":
+    def bucket(self) -> "BucketRoot | None":
         """None if the root is a folder; only then the properties with paths can be used."""
-        return None if isinstance(self.place, Path) else self.place
-
-    @property
-    def path(self) -> Path:
-        if not isinstance(self.place, Path):
-            raise TypeError(f"{self.address} has no path")
-        return self.place
+        return None
 
     @cached_property
     def storage(self) -> Storage:
-        return FolderStorage(self.place) if isinstance(self.place, Path) else self.place.storage
+        return FolderStorage(self.path)
 
     @property
     def address(self) -> str:
@@ -94,14 +90,10 @@ class BusRoot:
 
     def folders(self) -> tuple[Path, ...]:
         """All folders that writers use; none of a bucket."""
-        if self.bucket is not None:
-            return ()
         return self.path, self.canonical, self.manifests, self.path / "links"
 
     @property
     def is_there(self) -> bool:
-        if self.bucket is not None:
-            return self.bucket.is_there
         return self.canonical.is_dir() or self.manifests.is_dir()
 
     def require(self) -> "BusRoot":
@@ -117,8 +109,6 @@ class BusRoot:
 
     def refresh(self) -> None:
         """Lists a bucket again at the next use. A folder is always read again."""
-        if self.bucket is not None:
-            self.bucket.refresh()
 
     def partition_keys(self) -> list[str]:
         """The keys of all chunks files and manifests, sorted."""
@@ -128,15 +118,11 @@ class BusRoot:
 
     def size_of(self, key: str) -> int:
         """Bytes of the chunks file, for progress; 0 if there is none."""
-        if self.bucket is not None:
-            return self.bucket.size_of(key)
         file = self.chunks_file(key)
         return file.stat().st_size if file.is_file() else 0
 
     def changed_at(self, key: str) -> float | None:
         """When the partition was last written, in seconds since 1970; None if that is unknown."""
-        if self.bucket is not None:
-            return self.bucket.changed_at(key)
         newest = max((each.mtime_ns for each in signatures_of(self._files(key))), default=None)
         return None if newest is None else newest / 1e9
 
@@ -149,23 +135,19 @@ class BusRoot:
 
     def known_manifest(self, key: str) -> bytes | None:
         """Like `manifest_bytes`, but of a bucket it may be as old as the listing."""
-        return self.manifest_bytes(key) if self.bucket is None else self.bucket.known_manifest(key)
+        return self.manifest_bytes(key)
 
     def signature(self, key: str) -> str:
         """Changes if the manifest or the chunks change. Of a bucket, as it was listed."""
-        if self.bucket is not None:
-            return self.bucket.signature(key)
         return _described(signatures_of(self._files(key)))
 
     def settled_signature(self, key: str) -> tuple[str, bool]:
         """The signature now, and whether every later change will change it."""
-        if self.bucket is not None:
-            return self.bucket.signature_now(key), True
         signatures, is_settled = settled_signatures(self._files(key))
         return _described(signatures), is_settled
 
     def signature_now(self, key: str) -> str:
-        return self.signature(key) if self.bucket is None else self.bucket.signature_now(key)
+        return self.signature(key)
 
     def misnamed_files(self) -> list[str]:
         """Printable names of chunks files and manifests without a valid key, which nothing reads."""
@@ -190,9 +172,7 @@ class BusRoot:
 
     def _names(self, folder: str, suffix: str = "") -> Iterator[str]:
         """Names with the suffix. Names with a leading dot are waiting or unfinished files."""
-        if self.bucket is not None:
-            yield from self.bucket.names(folder, suffix)
-        elif (self.path / folder).is_dir():
+        if (self.path / folder).is_dir():
             for entry in (self.path / folder).iterdir():
                 if entry.name.endswith(suffix) and not entry.name.startswith("."):
                     yield entry.name

@@ -42,7 +42,7 @@ from chunksink.chunkbus.record_checks import examine_line
 from chunksink.chunkbus.storage import sync_folder
 
 if TYPE_CHECKING:
-    from chunksink.chunkbus.bucket_partitions import BucketPartitions
+    from chunksink.chunkbus.bucket_partitions import BucketRoot
 
 OnStep = Callable[[str], object]
 Replace = Callable[[str, bytes, OnStep], object]
@@ -196,10 +196,10 @@ class PartitionWriter:
 
 
 @contextmanager
-def _bucket(partitions: "BucketPartitions", key: str) -> Iterator[tuple[Path, Replace]]:
+def _bucket(root: "BucketRoot", key: str) -> Iterator[tuple[Path, Replace]]:
     """Where the new chunks are written, and how they are committed."""
-    with partitions.cache.spool() as new:
-        yield new, partial(partitions.commit, key, new, partitions.version(key))
+    with root.cache.spool() as new:
+        yield new, partial(root.commit, key, new, root.version(key))
 
 
 @contextmanager

@@ -61,7 +61,7 @@ def chunks(config: Config) -> str:
 def _flaw(root: BusRoot, key: str) -> str | None:
     """What is wrong with a partition, without reading its chunks."""
     if root.bucket is not None:
-        data = root.bucket.manifest(key)
+        data = root.manifest_bytes(key)
         is_complete = root.bucket.has_chunks(key, committed_checksum(data))
         return None if data and is_complete else f"its {'chunks file' if data else 'manifest'} is missing"
     try:

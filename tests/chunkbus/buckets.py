@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from chunksink.chunkbus.bucket import BucketStorage
-from chunksink.chunkbus.bucket_partitions import BucketPartitions
+from chunksink.chunkbus.bucket_partitions import BucketRoot
 from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.partition_cache import PartitionCache
@@ -18,7 +18,7 @@ def read(root: BusRoot, key: str = KEY) -> list[Record]:
 
 def elsewhere(root: BusRoot, folder: Path, limit: int = 2**30) -> BusRoot:
     """The same bucket on a machine without copies."""
-    return BusRoot(BucketPartitions(BucketStorage(root.address), PartitionCache(folder, limit)))
+    return BucketRoot(BucketStorage(root.address), PartitionCache(folder, limit))
 
 
 def copies(folder: Path) -> list[str]:
