@@ -15,6 +15,8 @@ from typing import Any
 import orjson
 
 ROOT = Path(__file__).resolve().parent.parent
+POSTGRES = ("-c", "shared_buffers=1GB")
+"""As docs/postgres.md advises: the index fits."""
 PEERS = ROOT / ".peers" / "bin" / "python"
 NO_PEERS = "LangChain and LlamaIndex are not installed: `make peers`"
 
@@ -91,7 +93,7 @@ def served(*sinks: str) -> Iterator[None]:
             server = stack.enter_context(run_meilisearch())
             stack.enter_context(patched_environment({"MEILI_URL": server.url, "MEILI_MASTER_KEY": server.key}))
         if "postgres" in sinks:
-            url = stack.enter_context(run_postgres()).url
+            url = stack.enter_context(run_postgres(arguments=POSTGRES)).url
             stack.enter_context(patched_environment({"CHUNKSINK_SINK_POSTGRES_URL": url}))
         yield
 

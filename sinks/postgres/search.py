@@ -6,7 +6,7 @@ among the documents of the tenant if the filters name one.
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import compress
 
 from psycopg import sql
@@ -25,6 +25,8 @@ _BY_LENGTH = 1
 _MOST_RANK = 5.0
 """About the largest ratio of two ranks of one word. A document with only a word that counts less than this share of the
 rarest word is not among the best, so it is not ranked."""
+_MOST_COUNTED = 5000
+"""Documents that have a word. A word that is in more is assumed to be in many more: counting them takes long."""
 _NAMES = [name for names in words.SEARCHED.values() for name in names]
 _SEARCHED = sql.SQL(", ").join(map(sql.Identifier, _NAMES))
 
@@ -154,13 +156,46 @@ class Search:
 
     def _weights(self, terms: dict[str, float]) -> dict[str, float]:
         """By term: its inverse frequency, as in BM25, times how much it counts."""
-        count = sql.SQL("(SELECT count(*) FROM {} WHERE {})")
-        counted = [self._tenant, *(self._matches(term).and_(self._tenant) for term in terms)]
-        statement = sql.SQL("SELECT {}").format(
-            sql.SQL(", ").join(count.format(self._table, one.text) for one in counted)
-        )
-        ((all_rows, *numbers),) = rows(self._connection, statement, [value for one in counted for value in one.values])
-        return {
-            term: factor * math.log(1 + (all_rows - number + 0.5) / (number + 0.5))
-            for (term, factor), number in zip(terms.items(), numbers, strict=True)
+        # The planner's statistics are of all tenants.
+        numbers = {} if self._tenant.values else self._numbers_of_common(terms)
+        counted = [term for term in terms if term not in numbers]
+        total, *counts = self._counts(counted)
+        total = max(total, *counts, *numbers.values())
+        numbers |= {
+            term: number if number < _MOST_COUNTED else math.sqrt(number * total)
+            for term, number in zip(counted, counts, strict=True)
         }
+        return {
+            term: factor * math.log(1 + (total - numbers[term] + 0.5) / (numbers[term] + 0.5))
+            for term, factor in terms.items()
+        }
+
+    def _numbers_of_common(self, terms: Iterable[str]) -> dict[str, float]:
+        """How many documents have the terms that are among the most common words, by the planner's statistics."""
+        statement = sql.SQL(
+            "SELECT term, share * ({}) FROM pg_stats, "
+            "unnest(most_common_elems::text::text[], most_common_elem_freqs) AS common(word, share) "
+            "JOIN unnest(%s::text[]) AS term ON to_tsquery({}::regconfig, term)::text = ''' || word || ''' "
+            "WHERE schemaname = %s AND tablename = %s AND attname = 'words'"
+        ).format(self._estimated_rows, self._config)
+        return dict(rows(self._connection, statement, [list(terms), self._place.schema, self._place.name]))
+
+    def _counts(self, terms: Sequence[str]) -> tuple[float, ...]:
+        """The number of documents of the tenant, or of all, and how many have each term, at most `_MOST_COUNTED`."""
+        every = sql.SQL("SELECT count(*)::float8 FROM {} WHERE {}").format(self._table, self._tenant.text)
+        if not self._tenant.values:
+            every = sql.SQL("SELECT coalesce(({}), ({}))").format(self._estimated_rows, every)
+        some = f"(SELECT count(*) FROM (SELECT 1 FROM {{}} WHERE {{}} LIMIT {_MOST_COUNTED}) AS matching)"
+        found = [self._matches(term).and_(self._tenant) for term in terms]
+        counts = [sql.SQL(some).format(self._table, one.text) for one in found]
+        statement = sql.SQL("SELECT {}").format(sql.SQL(", ").join([sql.SQL("({})").format(every), *counts]))
+        values = [value for one in (self._tenant, *found) for value in one.values]
+        return rows(self._connection, statement, values)[0]
+
+    @property
+    def _estimated_rows(self) -> sql.Composable:
+        """As the planner estimates; null for a table that was not analysed yet."""
+        return sql.SQL(
+            "SELECT nullif(reltuples, -1)::float8 / nullif(relpages, 0) * pg_relation_size(oid) "
+            "/ current_setting('block_size')::int FROM pg_class WHERE oid = {}::regclass"
+        ).format(sql.Literal(self._table.as_string()))
