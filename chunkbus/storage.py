@@ -116,13 +116,13 @@ class FolderStorage:
             if current != version and present != data:
                 raise StorageConflict(f"{path} was written by another process meanwhile")
             new.replace(path)
-        sync_folder(path.parent)
+        make_durable(path.parent)
 
     def write(self, name: str, data: Content) -> None:
         path = self.path / name
         with self._new(path, data) as new:
             new.replace(path)
-        sync_folder(path.parent)
+        make_durable(path.parent)
 
     def remove(self, name: str) -> None:
         (self.path / name).unlink(missing_ok=True)
@@ -163,9 +163,9 @@ def _locked(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def sync_folder(folder: Path) -> None:
-    """Makes renames in the folder durable."""
-    descriptor = os.open(folder, os.O_RDONLY)
+def make_durable(path: Path) -> None:
+    """Makes a file, or the renames in a folder, durable."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

@@ -39,7 +39,7 @@ from chunksink.chunkbus.manifest import (
 )
 from chunksink.chunkbus.reader import has_checksum
 from chunksink.chunkbus.record_checks import examine_line
-from chunksink.chunkbus.storage import sync_folder
+from chunksink.chunkbus.storage import make_durable
 
 if TYPE_CHECKING:
     from chunksink.chunkbus.bucket_partitions import BucketRoot
@@ -224,12 +224,12 @@ def _folder(root: BusRoot, key: str, lock_seconds: float) -> Iterator[tuple[Path
 def _commit(root: BusRoot, key: str, new: Path, checksum: str, manifest: bytes, on_step: OnStep) -> None:
     waiting = root.waiting_file(key, checksum)
     new.replace(waiting)
-    sync_folder(root.canonical)
+    make_durable(root.canonical)
     on_step("chunks_waiting")
     root.storage.write(manifest_name(key), manifest)
     on_step("manifest_committed")
     waiting.replace(root.chunks_file(key))
-    sync_folder(root.canonical)
+    make_durable(root.canonical)
     on_step("chunks_renamed")
 
 
@@ -240,7 +240,7 @@ def _finish_last_commit(root: BusRoot, key: str) -> None:
         waiting = root.waiting_file(key, checksum)
         if waiting.is_file() and _is_whole(waiting, checksum):
             waiting.replace(root.chunks_file(key))
-            sync_folder(root.canonical)
+            make_durable(root.canonical)
     # Matches only files of this key: for "a", neither files of key "a.b" nor those of other programs.
     begun = r"[0-9a-f]{16}\.new"
     for folder, rest in (

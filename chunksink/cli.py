@@ -38,6 +38,8 @@ COMMANDS = {
     "dead-letters": "List documents that engines refused, and send them again.",
     "retire-partition": "Retire a partition that will not come back.",
     "forget": "Erase one source from every build, cache and record.",
+    "backup": "Copy the records and the cache of vectors to one file.",
+    "restore": "Restore a backup into an empty home.",
     "endpoints": "Name the live indexes, for programs that query the engines themselves.",
     "doctor": "Check this machine, the engines and the configuration.",
     "init": "Write a commented configuration file.",

@@ -19,6 +19,8 @@
     │   ├── NoGeneration         nothing was built yet: call `sync()`
     │   │   └── NothingBuilt     ... and nothing was built before either
     │   ├── HomeLocked           another run is writing to this home
+    │   ├── BackupUnreadable     a file is not a backup, or is incomplete or damaged
+    │   ├── HomeNotEmpty         a restore would replace records: call it with `force`
     │   ├── Brake                the run would remove a large share of the index
     │   ├── NotVerified          the engine does not hold what was written; the live index is unchanged
     │   ├── WorseAnswers         the new index answers worse than the live one, which is unchanged
@@ -66,9 +68,11 @@ from chunksink.embeddings.errors import ModelError as ModelError
 from chunksink.ingest.errors import IngestBusy as IngestBusy
 from chunksink.ingest.errors import IngestError as IngestError
 from chunksink.ingest.errors import IngestRefused as IngestRefused
+from chunksink.rebuild.errors import BackupUnreadable as BackupUnreadable
 from chunksink.rebuild.errors import Brake as Brake
 from chunksink.rebuild.errors import ComputeError as ComputeError
 from chunksink.rebuild.errors import HomeLocked as HomeLocked
+from chunksink.rebuild.errors import HomeNotEmpty as HomeNotEmpty
 from chunksink.rebuild.errors import InvalidBus as InvalidBus
 from chunksink.rebuild.errors import NoGeneration as NoGeneration
 from chunksink.rebuild.errors import NothingBuilt as NothingBuilt

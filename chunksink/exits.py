@@ -39,7 +39,8 @@ MEANINGS = {
     Exit.USAGE: "the command, its options or the configuration cannot be used",
     Exit.INVALID_INPUT: "partitions or sources are missing or invalid; the rest was done (a rebuild does nothing)",
     Exit.DRIFT: "a comparison found a difference or was not possible (`verify`, `prove`, `cache verify`, "
-    "`settings diff`); or a new build, the cache of vectors or a file of the home differs from what was written",
+    "`settings diff`); or a new build, the cache of vectors, a backup or a file of the home differs from what was "
+    "written",
     Exit.ENGINE: "an engine, endpoint or bucket cannot be reached or refuses a call; or a disk is full, or this "
     "machine is short of memory or open files",
     Exit.REFUSED: "done, but some documents or vectors were refused and left out",
@@ -61,7 +62,7 @@ _ERRORS = {
         *("EmbeddingsError", "EndpointMisnamed", "SearchError", "InvalidFilter"),
     ),
     Exit.INVALID_INPUT: ("ChunkBusError", "IngestError", "InvalidBus"),
-    Exit.DRIFT: ("StoreUnreadable", "NotVerified", "CacheDamaged", "CacheForeign"),
+    Exit.DRIFT: ("StoreUnreadable", "NotVerified", "BackupUnreadable", "CacheDamaged", "CacheForeign"),
     Exit.ENGINE: ("CacheFull", "EndpointError", "SinkError", "StorageError", "ComputeError"),
     Exit.LOCKED: (
         *("PartitionLocked", "PartitionChanged", "StorageConflict", "IngestBusy", "HomeLocked", "CacheBusy"),

@@ -31,6 +31,7 @@ from chunksink.sinks.retry import Fault
 from chunksink.workers import worker_processes
 
 if TYPE_CHECKING:
+    from chunksink.backup import Backup
     from chunksink.doctor import Check
     from chunksink.embeddings.encoder import Vectors
     from chunksink.ingest.report import IngestReport
@@ -314,6 +315,27 @@ class Index:
                 PartitionCache(self.config.home_path / FOLDER).clear()
             session.log.finish("ok", documents=sum(report.documents.values()), vectors=report.vectors)
             return report
+
+    def backup(self, file: Path | str) -> "Backup":
+        """Copy the records, the cache of vectors and the ledger of the home to one file, while other runs may write.
+        A failed call leaves an existing file as it was."""
+        from chunksink.backup import backup
+
+        written = backup(self.config.home_path, Path(file))
+        with RunLog(self.config.home_path, "backup") as log:
+            log.finish("ok", files=len(written.digests))
+        return written
+
+    def restore(self, file: Path | str, *, force: bool = False) -> "Backup":
+        """Restore a backup into an empty home. With `force`, replace what the home has, and keep it in a new folder
+        there. The next sync finds and repairs what the engines hold otherwise."""
+        from chunksink.backup import restore
+
+        self.close()
+        restored = restore(self.config.home_path, Path(file), force=force)
+        with RunLog(self.config.home_path, "restore") as log:
+            log.finish("ok", files=len(restored.digests), created_at=restored.created_at)
+        return restored
 
     def search(
         self,

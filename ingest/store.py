@@ -38,6 +38,20 @@ def create(db: Database) -> None:
         db.execute(statement)
 
 
+@contextmanager
+def keep_out_ingests(home: Path) -> Iterator[None]:
+    """Raises IngestBusy if an ingest is running with this home."""
+    lock = filelock.FileLock(f"{home / FILE_NAME}.run.lock", timeout=_LOCK_SECONDS)
+    try:
+        lock.acquire()
+    except filelock.Timeout as error:
+        raise IngestBusy(f"another ingest is running with {home}; try again later") from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
 class IngestStore(Store):
     """One SQLite file. One run writes it at a time; others may read it meanwhile."""
 
@@ -47,18 +61,13 @@ class IngestStore(Store):
     @contextmanager
     def run(self, bus: BusRoot) -> Iterator[sqlite3.Connection]:
         """The connection for one run on one bus, with empty run tables. Raises IngestBusy if another run uses it."""
-        lock = filelock.FileLock(f"{self.path}.run.lock", timeout=_LOCK_SECONDS)
-        try:
-            lock.acquire()
-        except filelock.Timeout as error:
-            raise IngestBusy(f"another ingest is running with {self.path.parent}; try again later") from error
-        try:
-            self._prepare(bus)
-            yield self.db.conn
-        finally:
-            if self.db.conn.in_transaction:
-                self.db.conn.rollback()
-            lock.release()
+        with keep_out_ingests(self.path.parent):
+            try:
+                self._prepare(bus)
+                yield self.db.conn
+            finally:
+                if self.db.conn.in_transaction:
+                    self.db.conn.rollback()
 
     def attempts(
         self,

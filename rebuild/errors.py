@@ -48,6 +48,14 @@ class HomeLocked(RebuildError):
     """Another run is writing to this home."""
 
 
+class BackupUnreadable(RebuildError):
+    """The file is not a backup, or is incomplete or damaged; nothing was restored."""
+
+
+class HomeNotEmpty(RebuildError):
+    """The home has records; only --force replaces them by those of a backup."""
+
+
 class NotMissing(RebuildError):
     """Only a known partition that is gone can be retired."""
 

@@ -18,6 +18,7 @@ A = source("docs/a.md", "a cat sleeps", "pure poison", metadata={"title": "Cats"
 B, C = source("docs/b.md", "a boat"), source("docs/c.md", "a cow")
 
 COMMANDS = {
+    "backup": ["backup home.tar.gz", "backup home.tar.gz", "restore home.tar.gz", "restore home.tar.gz --force"],
     "cache": ["cache stats", "cache long-texts", "cache verify", "cache gc --dry-run"],
     "dead-letters": ["dead-letters", "dead-letters retry"],
     "endpoints": ["endpoints"],

@@ -1,0 +1,42 @@
+"""`chunksink restore`: restores a home from a backup."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from chunksink.options import home_option, json_option, open_index
+from chunksink.output import Note, counted, show
+
+if TYPE_CHECKING:
+    from chunksink.backup import Backup
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--force", is_flag=True, help="Replace the records of the home; they are kept in a new folder there.")
+@home_option
+@json_option
+def command(file: Path, force: bool, as_json: bool) -> None:
+    """Restore the backup FILE into an empty home.
+
+    Every file is checked first. The engines are not touched: the next sync compares them with the restored records,
+    and repairs what differs. Sources that were erased after the backup must be erased again.
+
+    \b
+    Examples:
+      chunksink restore /backup/search.tar.gz && chunksink sync
+      chunksink restore /backup/search.tar.gz --force
+    """
+    with open_index(uses_sinks=False) as index:
+        restored = index.restore(file, force=force)
+    show(as_json, {"file": str(file), **asdict(restored)}, _lines(restored, index.config.home))
+
+
+def _lines(restored: "Backup", home: str) -> Iterator[str]:
+    yield f"{home}: {counted(len(restored.digests), 'file')} of the backup of {restored.created_at}"
+    if restored.replaced:
+        yield f"the replaced files are in {restored.replaced}"
+    yield Note("`chunksink sync` compares the engines with it")
