@@ -56,7 +56,7 @@ async def _load(address: str, queries: Sequence[str], rate: float) -> tuple[list
     limits = httpx.Limits(max_connections=200, max_keepalive_connections=50)
     async with httpx.AsyncClient(base_url=address, timeout=60, limits=limits, trust_env=False) as client:
         until = time.monotonic() + START_SECONDS
-        while (await client.get("/healthz")).json()["status"] != "ok":
+        while (await client.get("/readyz")).json()["status"] != "ok":
             if time.monotonic() > until:
                 raise SystemExit("the server does not get ready")
             await asyncio.sleep(0.2)

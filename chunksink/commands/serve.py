@@ -24,6 +24,7 @@ from chunksink import __version__
 from chunksink.exits import Exit, Refusal, search_errors
 from chunksink.live import LiveSearch
 from chunksink.options import chunks_option, config_from, home_option
+from chunksink.rebuild.errors import NoGeneration
 from chunksink.search.page.app import make_app
 from chunksink.search.page.callers import Tokens
 from chunksink.search.page.security import Hosts
@@ -68,8 +69,8 @@ def command(host: str, port: int, names: tuple[str, ...], source_url: str | None
 
     It follows syncs, rebuilds and rollbacks of other processes. On a loopback address anyone on this machine may
     search, unless tokens are configured: then each request needs one. Other addresses require tokens. A token is for
-    one tenant or for all. /healthz reports whether searches are answered, /status what is in the index, /metrics both
-    for Prometheus (extra `metrics`).
+    one tenant or for all. /readyz reports whether searches are answered, /healthz that the server runs, /status what is
+    in the index, /metrics both for Prometheus (extra `metrics`).
 
     \b
     Examples:
@@ -103,6 +104,7 @@ def _app(config: Config, live: LiveSearch, host: str, names: tuple[str, ...], so
         tokens=Tokens(config.tokens),
         hosts=Hosts(host, names),
         unready=search_errors(),
+        unbuilt=NoGeneration,
         tenants_required=config.tenants == "required",
         usual_mode=usual_mode(config),
         fields=FieldSet.of(config.fields),

@@ -1,5 +1,6 @@
-"""The HTTP API: search, one chunk, its OpenAPI description, and health."""
+"""The HTTP API: search, one chunk, its OpenAPI description, liveness and readiness."""
 
+from dataclasses import asdict
 from typing import Any
 
 import orjson
@@ -9,8 +10,8 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from chunksink.search.page.form import once, read
-from chunksink.search.page.health import Health
 from chunksink.search.page.openapi import described
+from chunksink.search.page.readiness import Readiness
 from chunksink.search.page.security import caller_of
 from chunksink.search.page.site import HIDDEN, HttpProblem, Site
 from chunksink.search.page.workers import Overloaded, Workers
@@ -38,10 +39,10 @@ class ApiRoute(Route):
 
 
 class Api:
-    def __init__(self, site: Site, workers: Workers, health: Health) -> None:
+    def __init__(self, site: Site, workers: Workers, readiness: Readiness) -> None:
         self._site = site
         self._workers = workers
-        self._health = health
+        self._readiness = readiness
         self._description = described(site.version, site.fields)
 
     async def search(self, request: Request) -> Response:
@@ -90,9 +91,13 @@ class Api:
     async def description(self, _request: Request) -> Response:
         return json_response(self._description)
 
-    async def health(self, _request: Request) -> Response:
-        found = await self._health.now()
-        return json_response({"status": found.status, "unavailable": found.unavailable}, found.code)
+    async def alive(self, _request: Request) -> Response:
+        """Asks no engine: it answers as long as the event loop runs."""
+        return json_response({"status": "ok"})
+
+    async def ready(self, _request: Request) -> Response:
+        found = await self._readiness.now()
+        return json_response(asdict(found), found.code)
 
 
 def refused() -> Response:

@@ -12,8 +12,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from chunksink.search.page.api import Api, ApiRoute, error_response, refused
 from chunksink.search.page.callers import Sessions
-from chunksink.search.page.health import Health
 from chunksink.search.page.pages import HtmlPages
+from chunksink.search.page.readiness import Readiness
 from chunksink.search.page.security import Guard
 from chunksink.search.page.site import HttpProblem, Site
 from chunksink.search.page.workers import Workers
@@ -25,16 +25,16 @@ _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 def make_app(site: Site) -> ASGIApp:
     """The ASGI application, with its own threads for the engines."""
     workers, sessions = Workers(), Sessions()
-    health = Health(site)
-    pages, api = HtmlPages(site, workers, sessions), Api(site, workers, health)
+    readiness = Readiness(site)
+    pages, api = HtmlPages(site, workers, sessions), Api(site, workers, readiness)
 
     @asynccontextmanager
     async def lifespan(_app: object) -> AsyncIterator[None]:
-        health.begin()  # loads the model, so that the first search need not wait for it
+        readiness.begin()  # loads the model, so that the first search need not wait for it
         try:
             yield
         finally:
-            health.close()
+            readiness.close()
             workers.close()
 
     async def not_found(scope: Scope, receive: Receive, send: Send) -> None:
@@ -63,7 +63,8 @@ def make_app(site: Site) -> ASGIApp:
         ApiRoute("/api/search", api.search),
         ApiRoute("/api/chunk", api.chunk),
         ApiRoute("/api/openapi.json", api.description),
-        ApiRoute("/healthz", api.health),
+        ApiRoute("/healthz", api.alive),
+        ApiRoute("/readyz", api.ready),
         ApiRoute("/metrics", api.metrics),
         *(Route(f"/static/{file.name}", _static(file)) for file in sorted(STATIC.iterdir()) if file.suffix in _TYPES),
     ]

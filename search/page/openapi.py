@@ -4,6 +4,7 @@ from typing import Any
 
 from chunksink.search.filters import filter_fields
 from chunksink.search.page.form import PARAMETERS, Parameter
+from chunksink.search.page.readiness import REASONS
 from chunksink.search.question import FUSIONS, LEGS_OF, MODES
 from chunksink.sinks.custom_fields import FieldSet
 
@@ -39,8 +40,12 @@ def described(version: str, fields: FieldSet) -> dict[str, Any]:
                 [chunk_id, *(_parameter(parameter, filterable) for parameter in few)],
                 {"200": "Surrounded", "400": "Error", "401": "Error", "403": "Error", "404": "Error", "503": "Error"},
             ),
-            "/healthz": _get(
-                "health", "Whether searches are answered. Requires no token.", [], {"200": "Health", "503": "Health"}
+            "/healthz": _get("alive", "The server runs. Asks no engine; requires no token.", [], {"200": "Alive"}),
+            "/readyz": _get(
+                "ready",
+                "Whether searches are answered. Requires no token.",
+                [],
+                {"200": "Readiness", "503": "Readiness"},
             ),
         },
         "components": {
@@ -167,6 +172,13 @@ _SCHEMAS: dict[str, Any] = {
         {**_CHUNK, "before": _list(_reference("Chunk")), "after": _list(_reference("Chunk"))},
     ),
     "Chunk": _object(_CHUNK),
-    "Health": _object({"status": {"enum": ["ok", "degraded", "unavailable", "starting"]}, "unavailable": _list(_TEXT)}),
+    "Alive": _object({"status": {"const": "ok"}}),
+    "Readiness": _object(
+        {
+            "status": {"enum": ["ok", "degraded", "unavailable", "starting"]},
+            "reason": {"enum": [*REASONS, None], "description": "Why nothing is answered."},
+            "unavailable": {**_list(_TEXT), "description": "Kinds of search that are not available."},
+        }
+    ),
     "Error": _object({"error": _TEXT}),
 }

@@ -26,7 +26,7 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-WITHOUT_TOKEN = ("/healthz", "/sign-in", "/static/")
+WITHOUT_TOKEN = ("/healthz", "/readyz", "/sign-in", "/static/")
 """Paths that need no token, because they reveal nothing about the index."""
 
 Refuse = Callable[[Request], Response]

@@ -46,7 +46,8 @@ class Metrics(Protocol):
 
 @dataclass(frozen=True)
 class Site:
-    """`unready` are errors that mean "not available yet" or "not available now". Any other error is a bug.
+    """`unready` are errors that mean "not available yet" or "not available now". Any other error is a bug. Of these,
+    `unbuilt` means that there is no index yet.
 
     `source_url` is put before relative sources to make links. `usual_mode` is the mode of questions that name none.
     Without `metrics` nothing is counted.
@@ -57,6 +58,7 @@ class Site:
     tokens: Tokens
     hosts: Hosts
     unready: tuple[type[Exception], ...]
+    unbuilt: type[Exception]
     tenants_required: bool = False
     fields: FieldSet = NO_FIELDS
     usual_mode: Mode = "hybrid"

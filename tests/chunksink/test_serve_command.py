@@ -162,7 +162,7 @@ def test_malformed_body_is_a_client_error(tmp_path: Path, bus: BusRoot) -> None:
                     raw.sendall(part.encode())
                     time.sleep(0.05)
                 assert raw.recv(12)[9:10] == b"4"
-        assert server.get("/healthz")[0] in (200, 401)
+        assert server.get("/healthz")[0] == 200
         server.end()
     assert "Traceback" not in "".join(server.complained)
 
@@ -266,11 +266,12 @@ def test_serve_before_the_first_index_names_the_remedy_and_then_serves(tmp_path:
         for path in ("/api/search?q=cat", "/?q=cat", "/status", "/chunk?id=x"):
             status, body = server.get(path)
             assert (status, "chunksink sync" in body) == (503, True), path
-        assert server.get("/healthz")[0] == 503
+        eventually(lambda: json.loads(server.get("/readyz")[1])["reason"] == "no_index", 10)
+        assert (server.get("/readyz")[0], server.get("/healthz")[0]) == (503, 200)
         assert chunksink(tmp_path, "rebuild", **WORDS).code == Exit.OK
         eventually(lambda: server.get("/api/search?q=cat")[0] == 200, FOLLOWS_WITHIN)
         assert server.texts("cat") == ["the cat sleeps"]
-        eventually(lambda: json.loads(server.get("/healthz")[1])["status"] == "ok", 10)
+        eventually(lambda: json.loads(server.get("/readyz")[1])["status"] == "ok", 10)
 
 
 def test_unwritable_leases_are_reported_only_to_tokens_for_all(tmp_path: Path, bus: BusRoot) -> None:
@@ -284,7 +285,7 @@ def test_unwritable_leases_are_reported_only_to_tokens_for_all(tmp_path: Path, b
             for token in ("all", "one"):
                 status, body = server.get(path, token=token)
                 assert (status, "leases" in body) == (503, token == "all"), path
-        assert server.get("/healthz")[0] == 503
+        assert (server.get("/readyz")[0], server.get("/healthz")[0]) == (503, 200)
         server.end()
     assert server.complained == []
 

@@ -76,7 +76,9 @@ def report() -> Report:
 def site_over(answers: LegAnswers, *, tokens: Mapping[str, str] | None = None, **more: Any) -> Site:
     """`tokens` maps plain tokens, not hashes, to tenants."""
     hashed = {sha256(token.encode()).hexdigest(): tenant for token, tenant in (tokens or {}).items()}
-    site = Site(answers, report, Tokens(hashed), Hosts("127.0.0.1"), unready=(NotBuilt,), version="1.2.3")
+    site = Site(
+        answers, report, Tokens(hashed), Hosts("127.0.0.1"), unready=(NotBuilt,), unbuilt=NotBuilt, version="1.2.3"
+    )
     return replace(site, **more)
 
 

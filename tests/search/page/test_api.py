@@ -1,4 +1,4 @@
-"""`/api/search`, `/api/chunk` and `/healthz` match their OpenAPI description."""
+"""`/api/search`, `/api/chunk`, `/healthz` and `/readyz` match their OpenAPI description."""
 
 import threading
 import time
@@ -12,7 +12,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from chunksink.search.legs import Legs
-from chunksink.search.page import health, workers
+from chunksink.search.page import readiness, workers
 from chunksink.search.page.app import make_app
 from chunksink.search.page.callers import Caller
 from chunksink.search.page.site import HIDDEN
@@ -189,7 +189,7 @@ def test_request_without_an_index_names_the_command_to_run(legs: Legs) -> None:
         page = client.get("/?q=cat")
         assert page.status_code == 503
         assert "build one with <code>chunksink sync</code>" in page.text
-        assert health_of(client) == (503, {"status": "unavailable", "unavailable": []})
+        assert readiness_of(client) == (503, {"status": "unavailable", "reason": "no_index", "unavailable": []})
 
 
 def test_answer_with_one_engine_down_names_it(legs: Legs) -> None:
@@ -202,7 +202,7 @@ def test_answer_with_one_engine_down_names_it(legs: Legs) -> None:
         assert "Without semantic search." in page
         assert "without semantic search" in page
         assert 'class="hit"' in page
-        assert health_of(client) == (200, {"status": "degraded", "unavailable": ["semantic"]})
+        assert readiness_of(client) == (200, {"status": "degraded", "reason": None, "unavailable": ["semantic"]})
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "semantic"])
@@ -222,10 +222,13 @@ def test_request_with_all_engines_down_is_an_error(legs: Legs, mode: str) -> Non
             assert f"no answer from semantic search: {shown}" in page.text
             assert "Nothing found" not in page.text
             assert ("10.0.0.7" in page.text) == (token == "all")
-        assert health_of(client) == (503, {"status": "unavailable", "unavailable": ["semantic"]})
+        assert readiness_of(client) == (
+            503,
+            {"status": "unavailable", "reason": "no_answer", "unavailable": ["semantic"]},
+        )
 
 
-@pytest.mark.parametrize("path", ["/api/search?q=cat", "/api/chunk?id=x", "/api/openapi.json", "/healthz"])
+@pytest.mark.parametrize("path", ["/api/search?q=cat", "/api/chunk?id=x", "/api/openapi.json", "/healthz", "/readyz"])
 @pytest.mark.parametrize("method", ["POST", "DELETE", "OPTIONS"])
 def test_unsupported_method_is_refused_as_json(client: TestClient, path: str, method: str) -> None:
     answer = client.request(method, path)
@@ -234,39 +237,53 @@ def test_unsupported_method_is_refused_as_json(client: TestClient, path: str, me
     assert client.head(path).status_code != 405
 
 
-def test_healthz_reports_unavailable_if_the_search_hangs(legs: Legs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_readyz_reports_unavailable_if_the_search_hangs(legs: Legs, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first search succeeds, a later one does not end."""
-    monkeypatch.setattr(health, "_FRESH_SECONDS", 0.0)
-    monkeypatch.setattr(health, "_PATIENCE_SECONDS", 0.05)
-    monkeypatch.setattr(health, "_LONGEST_SECONDS", 0.5)
+    monkeypatch.setattr(readiness, "_FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(readiness, "_PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(readiness, "_LONGEST_SECONDS", 0.5)
     release = threading.Event()
     release.set()
     with client_of(make_app(site_over(LegAnswers(legs, before=lambda: release.wait(20))))) as client:
-        wait_for(client, (200, {"status": "ok", "unavailable": []}))
+        wait_for(client, (200, {"status": "ok", "reason": None, "unavailable": []}))
         release.clear()
-        wait_for(client, (503, {"status": "unavailable", "unavailable": []}))
+        wait_for(client, (503, {"status": "unavailable", "reason": "timeout", "unavailable": []}))
         release.set()
-        wait_for(client, (200, {"status": "ok", "unavailable": []}))
+        wait_for(client, (200, {"status": "ok", "reason": None, "unavailable": []}))
+
+
+def test_healthz_asks_no_engine(legs: Legs) -> None:
+    """It answers while the first search hangs."""
+    release = threading.Event()
+    with client_of(make_app(site_over(LegAnswers(legs, before=lambda: release.wait(20))))) as client:
+        answer = client.get("/healthz")
+        assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
+        assert_described(client, "/healthz", "200", answer.json())
+        answer = client.get("/readyz")
+        expected = {"status": "starting", "reason": "starting", "unavailable": []}
+        assert (answer.status_code, answer.json()) == (503, expected)
+        assert_described(client, "/readyz", "503", answer.json())
+        release.set()
 
 
 def wait_for(client: TestClient, expected: tuple[int, Any]) -> None:
-    """Ask /healthz until it answers this."""
+    """Ask /readyz until it answers this."""
     for _ in range(200):
-        answer = client.get("/healthz")
+        answer = client.get("/readyz")
         if (answer.status_code, answer.json()) == expected:
             return
         time.sleep(0.02)
-    raise AssertionError(f"/healthz never answered {expected}")
+    raise AssertionError(f"/readyz never answered {expected}")
 
 
-def health_of(client: TestClient) -> tuple[int, Any]:
-    """The first answer of /healthz after `starting`."""
+def readiness_of(client: TestClient) -> tuple[int, Any]:
+    """The first answer of /readyz after `starting`."""
     for _ in range(200):
-        answer = client.get("/healthz")
+        answer = client.get("/readyz")
         if answer.json()["status"] != "starting":
             return answer.status_code, answer.json()
         time.sleep(0.05)
-    raise AssertionError("/healthz did not finish starting")
+    raise AssertionError("/readyz did not finish starting")
 
 
 def test_too_many_requests_are_refused(legs: Legs, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -179,7 +179,7 @@ def test_engine_errors_are_shown_only_to_callers_who_see_all(tmp_path: Path) -> 
             answer = client.get(path, headers=bearer("token-acme"))
             assert "10.0.0.7" not in answer.text
             assert "not available right now" in answer.text
-        assert "10.0.0.7" not in client.get("/healthz").text
+        assert "10.0.0.7" not in client.get("/readyz").text
 
 
 def test_session_belongs_to_one_tenant(clients: dict[bool, TestClient]) -> None:

@@ -1,4 +1,4 @@
-"""Health: whether searches are answered, and which legs are unavailable."""
+"""Readiness: whether searches are answered, if not why, and which legs are unavailable."""
 
 import asyncio
 from dataclasses import dataclass
@@ -13,14 +13,19 @@ from chunksink.search.question import Question
 _FRESH_SECONDS = 2.0
 _PATIENCE_SECONDS = 1.0
 _LONGEST_SECONDS = 15.0
-"""A health search that takes longer than this counts as unavailable."""
+"""A search that takes longer than this counts as unavailable."""
+
+
+REASONS = ("starting", "no_index", "no_answer", "timeout", "error")
 
 
 @dataclass(frozen=True)
 class Condition:
-    """Shown to everybody, so it contains no reasons and no names."""
+    """Shown to everybody, so it contains no messages and no names."""
 
     status: str
+    reason: str | None = None
+    """Why nothing is answered: one of `REASONS`."""
     unavailable: tuple[str, ...] = ()
 
     @property
@@ -28,7 +33,7 @@ class Condition:
         return 200 if self.status in ("ok", "degraded") else 503
 
 
-class Health:
+class Readiness:
     """The result of a real search, repeated at most every two seconds. The first search loads the model, which takes
     seconds; until then the status is `starting`."""
 
@@ -36,7 +41,7 @@ class Health:
         self._site = site
         self._workers = Workers(threads=1, most_waiting=1, seconds=600)
         self._asking: asyncio.Task[Condition] | None = None
-        self._latest = Condition("starting")
+        self._latest = Condition("starting", "starting")
         self._began = 0.0
         self._at = 0.0
 
@@ -47,7 +52,7 @@ class Health:
         if self._asking.done():
             return self._asking.result()
         if self._latest.status != "starting" and monotonic() - self._began > _LONGEST_SECONDS:
-            return Condition("unavailable")
+            return Condition("unavailable", "timeout")
         return self._latest
 
     def begin(self) -> None:
@@ -63,17 +68,17 @@ class Health:
         try:
             self._latest = await self._workers.do(self._search)
         except Exception as error:
-            note_bug("/healthz", error)
-            self._latest = Condition("unavailable")
+            note_bug("/readyz", error)
+            self._latest = Condition("unavailable", "error")
         self._at = monotonic()
         return self._latest
 
     def _search(self) -> Condition:
         try:
-            answer = self._site.answers.search(Question("health", limit=1), EVERYTHING)
-        except self._site.unready:
-            return Condition("unavailable")
+            answer = self._site.answers.search(Question("ready", limit=1), EVERYTHING)
+        except self._site.unready as error:
+            return Condition("unavailable", "no_index" if isinstance(error, self._site.unbuilt) else "error")
         failed = tuple(sorted(answer.unavailable))
         if not answer.answered:
-            return Condition("unavailable", failed)
-        return Condition("degraded" if failed else "ok", failed)
+            return Condition("unavailable", "no_answer", failed)
+        return Condition("degraded" if failed else "ok", unavailable=failed)
