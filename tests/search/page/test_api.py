@@ -66,7 +66,7 @@ def test_searches_are_counted_by_how_they_ended(legs: Legs) -> None:
             raise failures.pop(0)
 
     with client_of(make_app(site_over(answers, metrics=counted))) as client:
-        for path in ("/healthz", "/?q="):
+        for path in ("/readyz", "/?q="):
             client.get(path)
         assert counted.events == []
         answers.before = before
