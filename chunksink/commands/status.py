@@ -1,33 +1,135 @@
 """`chunksink status`: what is live, held, due or under way, without calling an engine."""
 
-from dataclasses import asdict
+import re
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
 import click
 
+from chunksink.exits import errors_as_refusals
 from chunksink.options import chunks_option, config_from, home_option, json_option
 from chunksink.output import show
+from chunksink.rebuild.errors import NoGeneration
+from chunksink.rebuild.freshness import Freshness, freshness
+from chunksink.rebuild.status import HomeStatus
 from chunksink.session import status_of
 from chunksink.status_report import SHOWN, status_lines
+
+_Level = Literal["OK", "WARNING", "CRITICAL", "UNKNOWN"]
+_CODES: dict[_Level, int] = {"OK": 0, "WARNING": 1, "CRITICAL": 2, "UNKNOWN": 3}
+_WORST: tuple[_Level, ...] = ("CRITICAL", "UNKNOWN", "WARNING", "OK")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 @click.command()
 @chunks_option
 @home_option
 @click.option("--all", "everything", is_flag=True, help="Name every held source, partition and finding.")
+@click.option("--check", is_flag=True, help="Print one line, and exit as a monitoring plugin does.")
+@click.option("--max-lag", metavar="AGE", help="With --check: WARNING if a change waits longer, such as 15m.")
+@click.option("--max-proof-age", metavar="AGE", help="With --check: WARNING if the last verify is older, such as 24h.")
 @json_option
-def command(everything: bool, as_json: bool) -> None:
+def command(everything: bool, check: bool, max_lag: str | None, max_proof_age: str | None, as_json: bool) -> int:
     """Show what readers see, what is held back and why, and whether a sync or a rebuild is due or under way.
 
     All of it comes from chunksink's records. `chunksink verify` reads the engines, `chunksink plan` shows what a sync
     would do, and `chunksink doctor` whether it could run. Changed files are seen after `chunksink ingest`.
 
+    With --check, the exit codes are those of monitoring plugins: 0 OK; 1 WARNING, a change or the last verify is too
+    old; 2 CRITICAL, there is no index, the last run failed, or verify found differences that were not repaired;
+    3 UNKNOWN, the home or the chunks cannot be read. An AGE is a number of s, m, h or d.
+
     \b
     Examples:
       chunksink status
+      chunksink status --check --max-lag 15m --max-proof-age 24h
       chunksink status --json | jq '.sinks.fts.to_write'
       chunksink status --json | jq -e '.current and .rebuild_due == null' && echo "nothing to do"
     """
+    if check:
+        return _check(max_lag, max_proof_age, as_json=as_json)
+    if max_lag or max_proof_age:
+        raise click.UsageError("--max-lag and --max-proof-age need --check")
     config = config_from()
     status = status_of(config, -1 if as_json or everything else SHOWN)
     lines = status_lines(status, None if everything else SHOWN)
     show(as_json, {"current": status.is_current, **asdict(status)}, lines)
+    return 0
+
+
+@dataclass(frozen=True)
+class _Problem:
+    level: _Level
+    code: str
+    message: str
+
+
+def _check(max_lag: str | None, max_proof_age: str | None, *, as_json: bool) -> int:
+    problems: list[_Problem] = []
+    figures: dict[str, str] = {}
+    facts: dict[str, Any] = {}
+    try:
+        with errors_as_refusals():
+            lag, proof_age = _seconds(max_lag), _seconds(max_proof_age)
+            config = config_from()
+            try:
+                status = status_of(config, named=0)
+            except NoGeneration:
+                problems.append(_Problem("CRITICAL", "no_index", "there is no index to search"))
+            else:
+                fresh = freshness(status, config.home_path, config.bus)
+                problems += _problems(status, fresh, lag, proof_age)
+                figures, facts = _figures(status, fresh, lag, proof_age), asdict(fresh)
+    except click.ClickException as error:
+        problems.append(_Problem("UNKNOWN", "not_readable", error.format_message()))
+    level = next(level for level in _WORST if level == "OK" or any(each.level == level for each in problems))
+    found = "; ".join(each.message for each in problems) or "the index has every change"
+    line = " ".join(f"CHUNKSINK {level}: {found}".replace("|", "/").split())
+    performance = " ".join(f"{name}={value}" for name, value in figures.items())
+    document = {"state": level, "exit_code": _CODES[level], "problems": [asdict(each) for each in problems], **facts}
+    show(as_json, document, [f"{line} | {performance}" if performance else line])
+    return _CODES[level]
+
+
+def _seconds(age: str | None) -> int | None:
+    if age is None:
+        return None
+    written = re.fullmatch(r"([0-9]{1,9})([smhd])", age)
+    if written is None:
+        raise click.UsageError(f"the age {age!r:.30} is not like 90s, 15m, 24h or 7d")
+    return int(written[1]) * _SECONDS[written[2]]
+
+
+def _problems(status: HomeStatus, fresh: Freshness, lag: int | None, proof_age: int | None) -> Iterator[_Problem]:
+    if run := fresh.failed_run:
+        why = f" ({run.error})" if run.error else ""
+        yield _Problem("CRITICAL", "run_failed", f"the last {run.command} failed{why}: `chunksink runs {run.id}`")
+    if fresh.has_drift:
+        yield _Problem("CRITICAL", "drift", "verify found differences that were not repaired: `verify --repair`")
+    if fresh.lag is None:
+        yield _Problem("UNKNOWN", "no_chunks", f"there are no chunks at {status.bus.path}")
+    elif lag is not None and fresh.lag > lag:
+        yield _Problem("WARNING", "lag", f"a change has waited for {_age(fresh.lag)}: `chunksink sync`")
+    if proof_age is not None and fresh.verified is None:
+        yield _Problem("WARNING", "not_verified", "the index was never verified: `chunksink verify`")
+    elif proof_age is not None and fresh.verified is not None and fresh.verified > proof_age:
+        yield _Problem("WARNING", "proof_age", f"the last verify was {_age(fresh.verified)} ago: `chunksink verify`")
+
+
+def _figures(status: HomeStatus, fresh: Freshness, lag: int | None, proof_age: int | None) -> dict[str, str]:
+    """Performance data: value, unit and the limit of a warning."""
+    ages = {"lag": (fresh.lag, lag), "proof_age": (fresh.verified, proof_age), "updated": (fresh.updated, None)}
+    figures = {
+        name: f"{age:.0f}s;{'' if limit is None else limit};;0"
+        for name, (age, limit) in ages.items()
+        if age is not None
+    }
+    refused = max((sink.refused for sink in status.sinks.values()), default=0)
+    counts = {"sources": status.bus.families, "chunks": status.bus.chunks, "held": status.held, "refused": refused}
+    return figures | {name: f"{number};;;0" for name, number in counts.items()}
+
+
+def _age(seconds: float) -> str:
+    unit = next((unit for unit in ("d", "h", "m") if seconds >= 2 * _SECONDS[unit]), "s")
+    return f"{seconds / _SECONDS[unit]:.0f} {'min' if unit == 'm' else unit}"

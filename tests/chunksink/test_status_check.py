@@ -1,0 +1,152 @@
+"""`chunksink status --check`: one line, performance data and the exit codes of monitoring plugins."""
+
+import os
+import re
+import shutil
+from contextlib import closing
+from time import time
+from typing import Any
+
+import pytest
+
+from chunksink.chunkbus.runlog import RunLog
+from chunksink.exits import Exit
+from chunksink.sinks.registry import open_sink
+from tests.chunksink.shell import Shell
+from tests.journey.support import Ended
+from tests.support.bus import FEBRUARY, parent_of, source
+
+LIMITS = ("--max-lag", "15m", "--max-proof-age", "24h")
+OK, WARNING, CRITICAL, UNKNOWN = range(4)
+
+
+def check(shell: Shell, *options: str) -> tuple[int, dict[str, Any]]:
+    """The code and the JSON; the line must agree with them and be one line."""
+    ended = shell("status", "--check", "--json", *options)
+    line = shell("status", "--check", *options)
+    assert line.code == ended.code == ended.json["exit_code"]
+    assert re.fullmatch(rf"CHUNKSINK {ended.json['state']}: [^|\n]+( \| [^|\n]+)?\n", line.out), line
+    return ended.code, ended.json
+
+
+def codes(document: dict[str, Any]) -> list[str]:
+    return [problem["code"] for problem in document["problems"]]
+
+
+def figures(line: Ended) -> dict[str, str]:
+    performance = line.out.partition(" | ")[2]
+    return dict(figure.split("=", 1) for figure in performance.split())
+
+
+@pytest.fixture
+def verified(quick_shell: Shell) -> Shell:
+    quick_shell.synced(p1=[source("a.md", "a cat", "a mat"), source("b.md", "a boat")])
+    assert quick_shell("verify").code == Exit.OK
+    return quick_shell
+
+
+def commit_earlier(shell: Shell, seconds: float) -> None:
+    """A change that was committed when the index was last complete, or later."""
+    shell.commit("p1", source("a.md", "a tapir", version="2", at=FEBRUARY), source("b.md", "a boat"), at=FEBRUARY)
+    for file in (shell.root.manifest_file("p1"), shell.root.chunks_file("p1")):
+        os.utime(file, (time() - seconds,) * 2)
+
+
+def test_complete_and_verified_index_is_ok(verified: Shell) -> None:
+    code, document = check(verified, *LIMITS)
+    assert (code, document["state"], document["problems"]) == (OK, "OK", [])
+    assert (document["lag"], document["verdict"], document["has_drift"]) == (0, "ok", False)
+    found = figures(verified("status", "--check", *LIMITS))
+    assert found["lag"] == "0s;900;;0"
+    assert re.fullmatch(r"\d+s;86400;;0", found["proof_age"])
+    assert re.fullmatch(r"\d+s;;;0", found["updated"])
+    assert [found[name] for name in ("sources", "chunks", "held", "refused")] == ["2;;;0", "3;;;0", "0;;;0", "0;;;0"]
+
+
+def test_waiting_change_is_a_warning_beyond_the_limit_only(verified: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit_earlier(verified, 0)
+    now = time()
+    monkeypatch.setattr("chunksink.rebuild.freshness.time", lambda: now + 1000)
+    assert check(verified)[0] == OK
+    assert check(verified, "--max-lag", "17m")[0] == OK
+    code, document = check(verified, "--max-lag", "16m")
+    assert (code, codes(document)) == (WARNING, ["lag"])
+    assert document["lag"] == pytest.approx(1000, abs=60)
+    assert verified("sync").code == Exit.OK
+    assert check(verified, "--max-lag", "0s")[0] == OK
+
+
+def test_old_or_missing_verify_is_a_warning(verified: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = time()
+    monkeypatch.setattr("chunksink.rebuild.freshness.time", lambda: now + 90_000)
+    code, document = check(verified, *LIMITS)
+    assert (code, codes(document)) == (WARNING, ["proof_age"])
+    assert check(verified, "--max-proof-age", "2d")[0] == OK
+    for record in (verified.home / "runs").iterdir():
+        if b'"verify"' in record.read_bytes():
+            record.unlink()
+    code, document = check(verified, *LIMITS)
+    assert (code, codes(document), document["verified"]) == (WARNING, ["not_verified"], None)
+
+
+def test_failed_verify_is_critical_until_it_is_repaired(verified: Shell) -> None:
+    build_id = verified.live().builds["fts"]
+    with closing(open_sink("fts", verified.home, {})) as sink, closing(sink.open(build_id)) as build:
+        build.delete([parent_of("a.md")])
+        build.flush()
+    assert verified("verify").code == Exit.DRIFT
+    code, document = check(verified, *LIMITS)
+    assert (code, codes(document), document["verdict"]) == (CRITICAL, ["drift"], "drift")
+    assert verified("verify", "--repair").code == Exit.OK
+    assert check(verified, *LIMITS)[0] == OK
+
+
+def test_failed_run_is_critical_until_one_succeeds(verified: Shell) -> None:
+    with RunLog(verified.home, "sync") as log:
+        log.finish("failed", error="Unreachable | engine\ndown")
+    code, document = check(verified, *LIMITS)
+    assert (code, codes(document)) == (CRITICAL, ["run_failed"])
+    assert verified("sync").code == Exit.OK
+    assert check(verified, *LIMITS)[0] == OK
+
+
+def test_brake_is_a_failed_run(quick_shell: Shell) -> None:
+    quick_shell.synced(p1=[source(f"{number}.md", f"text {number}") for number in range(12)])
+    quick_shell.commit("p1", at=FEBRUARY)
+    assert quick_shell("sync").code == Exit.BRAKE
+    code, document = check(quick_shell)
+    assert (code, document["failed_run"]["error"]) == (CRITICAL, "Brake")
+
+
+def test_home_without_an_index_is_critical(quick_shell: Shell) -> None:
+    code, document = check(quick_shell, *LIMITS)
+    assert (code, codes(document)) == (CRITICAL, ["no_index"])
+    assert not quick_shell.home.exists()
+
+
+def test_missing_chunks_are_unknown_and_no_reason_to_hide_a_failure(verified: Shell) -> None:
+    shutil.move(verified.root.path, verified.folder / "elsewhere")
+    code, document = check(verified, *LIMITS)
+    assert (code, codes(document)) == (UNKNOWN, ["no_chunks"])
+    with RunLog(verified.home, "sync") as log:
+        log.finish("failed")
+    code, document = check(verified, *LIMITS)
+    assert (code, codes(document)) == (CRITICAL, ["run_failed", "no_chunks"])
+
+
+@pytest.mark.parametrize("age", ["15", "m", "1.5h", "-1s", "15 m", "forever", "15m|", "٣h"])
+def test_age_that_is_none_is_unknown(age: str, verified: Shell) -> None:
+    code, document = check(verified, "--max-lag", age)
+    assert (code, codes(document)) == (UNKNOWN, ["not_readable"])
+
+
+def test_unreadable_home_or_configuration_is_unknown(verified: Shell) -> None:
+    (verified.folder / "chunksink.toml").write_text("no_such_setting = 3\n")
+    assert check(verified)[0] == UNKNOWN
+    (verified.folder / "chunksink.toml").unlink()
+    (verified.home / "state.db").write_bytes(b"no database, but long enough to be one" * 100)
+    assert check(verified)[0] == UNKNOWN
+
+
+def test_limits_without_check_are_a_usage_error(verified: Shell) -> None:
+    assert verified("status", "--max-lag", "15m").code == Exit.USAGE
