@@ -67,8 +67,7 @@ class _Problem:
 
 def _check(max_lag: str | None, max_proof_age: str | None, *, as_json: bool) -> int:
     problems: list[_Problem] = []
-    figures: dict[str, str] = {}
-    facts: dict[str, Any] = {}
+    figures, facts = "", dict[str, Any]()
     try:
         with errors_as_refusals():
             lag, proof_age = _seconds(max_lag), _seconds(max_proof_age)
@@ -80,15 +79,14 @@ def _check(max_lag: str | None, max_proof_age: str | None, *, as_json: bool) -> 
             else:
                 fresh = freshness(status, config.home_path, config.bus)
                 problems += _problems(status, fresh, lag, proof_age)
-                figures, facts = _figures(status, fresh, lag, proof_age), asdict(fresh)
+                figures, facts = f" | {_figures(status, fresh, lag, proof_age)}", asdict(fresh)
     except click.ClickException as error:
         problems.append(_Problem("UNKNOWN", "not_readable", error.format_message()))
     level = next(level for level in _WORST if level == "OK" or any(each.level == level for each in problems))
-    found = "; ".join(each.message for each in problems) or "the index has every change"
+    found = "; ".join(each.message for each in problems) or "no problem"
     line = " ".join(f"CHUNKSINK {level}: {found}".replace("|", "/").split())
-    performance = " ".join(f"{name}={value}" for name, value in figures.items())
     document = {"state": level, "exit_code": _CODES[level], "problems": [asdict(each) for each in problems], **facts}
-    show(as_json, document, [f"{line} | {performance}" if performance else line])
+    show(as_json, document, [line + figures])
     return _CODES[level]
 
 
@@ -117,17 +115,16 @@ def _problems(status: HomeStatus, fresh: Freshness, lag: int | None, proof_age: 
         yield _Problem("WARNING", "proof_age", f"the last verify was {_age(fresh.verified)} ago: `chunksink verify`")
 
 
-def _figures(status: HomeStatus, fresh: Freshness, lag: int | None, proof_age: int | None) -> dict[str, str]:
-    """Performance data: value, unit and the limit of a warning."""
+def _figures(status: HomeStatus, fresh: Freshness, lag: int | None, proof_age: int | None) -> str:
+    """Performance data: value and unit, and the limit of a warning."""
     ages = {"lag": (fresh.lag, lag), "proof_age": (fresh.verified, proof_age), "updated": (fresh.updated, None)}
-    figures = {
-        name: f"{age:.0f}s;{'' if limit is None else limit};;0"
-        for name, (age, limit) in ages.items()
-        if age is not None
-    }
+    limited = {name: (age, "" if limit is None else limit) for name, (age, limit) in ages.items() if age is not None}
     refused = max((sink.refused for sink in status.sinks.values()), default=0)
     counts = {"sources": status.bus.families, "chunks": status.bus.chunks, "held": status.held, "refused": refused}
-    return figures | {name: f"{number};;;0" for name, number in counts.items()}
+    return " ".join(
+        [f"{name}={age:.0f}s;{limit};;0" for name, (age, limit) in limited.items()]
+        + [f"{name}={number};;;0" for name, number in counts.items()]
+    )
 
 
 def _age(seconds: float) -> str:

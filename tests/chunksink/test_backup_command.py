@@ -312,3 +312,22 @@ def test_restore_from_python_closes_readers_first(quick_shell: Shell) -> None:
         assert index.restore("backup.tar.gz", force=True).replaced is not None
         assert index.sync().status == "ok"
         assert [hit.text for hit in index.search("tapir")] == ["a tapir"]
+
+
+@pytest.mark.promise(9)
+def test_open_reader_follows_a_restore(quick_shell: Shell) -> None:
+    """As `serve` does: its records are replaced while it has them open."""
+    import chunksink
+
+    quick_shell.synced(p1=[A])
+    file = saved(quick_shell)
+    quick_shell.commit("p1", source("a.md", "a tapir", version="2", at=FEBRUARY), at=FEBRUARY)
+    for command in ("rebuild", "rebuild"):
+        assert quick_shell(command).code == Exit.OK
+    with chunksink.open() as reader:
+        assert [hit.text for hit in reader.search("tapir")] == ["a tapir"]
+        assert quick_shell("restore", str(file), "--force").code == Exit.OK
+        assert quick_shell("sync").code == Exit.OK
+        quick_shell.commit("p1", source("a.md", "a zebra", version="3", at=MARCH), at=MARCH)
+        assert quick_shell("sync").code == Exit.OK
+        assert [hit.text for hit in reader.search("zebra")] == ["a zebra"]
