@@ -120,6 +120,29 @@ def test_restore_beside_engines_that_moved_on_is_repaired_by_the_next_sync(moved
     assert shell.digests() == digests
 
 
+@pytest.mark.promise(4)
+@pytest.mark.parametrize("rebuilds", [0, 1, 2])
+def test_restore_beside_a_server_that_moved_on_is_repaired_by_the_next_sync(
+    rebuilds: int, public_index: Any, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A real Meilisearch, whose public index shows a build that the restored records do not know."""
+    monkeypatch.setenv("CHUNKSINK_SINKS", "meilisearch")
+    shell.synced(p1=[A, B])
+    file = saved(shell)
+    shell.commit("p1", source("a.md", "a tapir", "a zebra", "a lemur", version="2", at=FEBRUARY), *[B], at=FEBRUARY)
+    for command in ("sync", *["rebuild"] * rebuilds):
+        assert shell(command).code == Exit.OK
+    assert shell("restore", str(file), "--force").code == Exit.OK
+    assert shell("sync").code == Exit.OK
+    assert len(shell.digests()) == 1
+    assert {document.text for document in public_index.get_documents().results} == {
+        "a tapir",
+        "a zebra",
+        "a lemur",
+        "a boat",
+    }
+
+
 def test_restore_refuses_a_home_with_records_and_keeps_what_force_replaces(quick_shell: Shell) -> None:
     quick_shell.synced(p1=[A])
     file = saved(quick_shell)
