@@ -3,9 +3,10 @@
 The first line has `event: started`. The last line of a run that was not killed has `event: finished`.
 """
 
+import logging
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
@@ -20,6 +21,9 @@ from chunksink.chunkbus.findings import Finding
 KEPT = 1000
 """How many run records to keep; older ones are deleted."""
 _TIME = "%Y%m%dT%H%M%S%fZ"
+_SEVERITIES = {"ok": "info", "interrupted": "info", "failed": "error"}
+"""By the status of a run; others are warnings."""
+_log = logging.getLogger("chunksink.runs")
 _ID = re.compile(r"[0-9]{8}T[0-9]{12}Z-[0-9a-f]{6}")
 
 
@@ -78,11 +82,24 @@ class RunLog:
         if self._file is None:
             raise RuntimeError("a RunLog is written inside its `with` block")
         line = {"event": event, "run_id": self.run_id, "at": utc_now(), **facts}
+        if _log.isEnabledFor(logging.INFO):
+            self._announce(event, facts)
         try:
             _write_whole(self._file, orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
         except OSError as error:
             error.filename = str(self.path)
             raise
+
+    def _announce(self, event: str, facts: Mapping[str, Any]) -> None:
+        """Log the event for programs that collect logs; the record has all of its facts."""
+        shown = [
+            f"{name} {value}"
+            for name, value in facts.items()
+            if isinstance(value, str | int | float) and name != "command"
+        ]
+        severity = _SEVERITIES.get(facts.get("status", "ok" if event == "started" else ""), "warning")
+        message = f"{self._command} {event}" + (f": {', '.join(shown)}" if shown else "")
+        _log.info("%.1000s", message, extra={"severity": severity, "event": event, "run_id": self.run_id})
 
     def finding(self, finding: Finding) -> None:
         self.write("finding", **asdict(finding))

@@ -13,8 +13,9 @@ from types import FrameType
 
 import click
 
-from chunksink import __version__
+from chunksink import __version__, logs
 from chunksink.exits import Exit, Refusal, errors_as_refusals, print_failure
+from chunksink.output import note
 from chunksink.progress import show_notices
 
 # Each command with its line in the overview, so that --help imports no module of chunksink.commands.
@@ -96,10 +97,12 @@ class LazyGroup(click.Group):
                 return super().invoke(ctx)
         except BrokenPipeError as error:  # click would end the process as if it were a bug
             raise OutputClosed from error
-        except Exception as error:
-            if _hidden_interrupt.is_set():
-                raise KeyboardInterrupt from error
-            raise
+        except (KeyboardInterrupt, Exception) as error:
+            if not isinstance(error, KeyboardInterrupt) and not _hidden_interrupt.is_set():
+                raise
+            if logs.is_json():  # click would print an empty line
+                raise click.Abort from error
+            raise KeyboardInterrupt from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -112,6 +115,17 @@ class LazyGroup(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, "-V", "--version", prog_name="chunksink")
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    envvar="CHUNKSINK_LOG_FORMAT",
+    default="text",
+    show_default=True,
+    is_eager=True,
+    expose_value=False,
+    callback=lambda _context, _option, value: logs.use_json() if value == "json" else None,
+    help="The form of standard error; json: one JSON object per line.",
+)
 @click.pass_context
 def cli(context: click.Context) -> None:
     """Keeps your search index a pure function of your canonical document chunks.
@@ -176,6 +190,13 @@ def rebuild_index() -> None:
 
 
 def run(arguments: list[str]) -> int:
+    try:
+        return _run(arguments)
+    finally:
+        logs.use_text()
+
+
+def _run(arguments: list[str]) -> int:
     has_no_colours = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"  # no-color.org
     color = False if has_no_colours else None  # None: the terminal decides
     try:
@@ -183,9 +204,9 @@ def run(arguments: list[str]) -> int:
     except click.ClickException as error:
         return _failed(error, error.code if isinstance(error, Refusal) else error.exit_code, arguments)
     except (click.Abort, KeyboardInterrupt):
-        if sys.stderr.isatty():
+        if sys.stderr.isatty() and not logs.is_json():
             click.echo("\r\x1b[K", err=True, nl=False)  # removes the `^C` that the terminal shows
-        click.echo("Interrupted. Nothing is half done; run the command again to continue.", err=True)
+        note("Interrupted. Nothing is half done; run the command again to continue.", event="interrupted")
         return Exit.INTERRUPTED
     except OutputClosed:
         return Exit.OUTPUT_CLOSED
@@ -193,17 +214,24 @@ def run(arguments: list[str]) -> int:
         if isinstance(error, UnicodeEncodeError) and (wrong := _not_utf8(arguments)):
             refusal = click.ClickException(f"the argument {wrong:.200} is not in UTF-8: write it in UTF-8")
             return _failed(refusal, Exit.USAGE, arguments)
-        if "--json" not in arguments:
+        if "--json" not in arguments and not logs.is_json():
             raise
-        traceback.print_exc()  # a bug, which the reader of the JSON must see too
         message = f"an unknown error, {type(error).__name__}: {error} (standard error has its traceback)"
-        print_failure(click.ClickException(message), Exit.BUG)
+        if logs.is_json():
+            logs.write(message, severity="critical", event="bug", error=error)
+        else:
+            traceback.print_exc()  # a bug, which the reader of the JSON must see too
+        if "--json" in arguments:
+            print_failure(click.ClickException(message), Exit.BUG)
         return Exit.BUG
     return result if isinstance(result, int) else Exit.OK
 
 
 def _failed(error: click.ClickException, code: int, arguments: list[str]) -> int:
-    error.show()
+    if logs.is_json() and not isinstance(error, Refusal):
+        note(error.format_message(), severity="error", event="error")
+    else:
+        error.show()
     if "--json" in arguments:
         print_failure(error, code)
     return code

@@ -12,7 +12,8 @@ from typing import Any
 
 import click
 
-from chunksink.output import Note, echo, print_json
+from chunksink import logs
+from chunksink.output import note, print_json
 
 
 class Exit(IntEnum):
@@ -94,7 +95,8 @@ class Refusal(click.ClickException):
         self.code = code
 
     def show(self, file: Any = None) -> None:
-        echo([Note(f"Error: {self.format_message()}")])
+        message = self.format_message()
+        note(message if logs.is_json() else f"Error: {message}", severity="error", event="error")
 
 
 def print_failure(error: click.ClickException, code: int) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from chunksink.exits import Exit, Refusal
-from chunksink.output import Note, echo
+from chunksink.output import note
 from chunksink.progress import progress, report_fault
 from chunksink.search.access import Access
 from chunksink.session import keep_live_sinks
@@ -104,7 +104,7 @@ def _write_metrics(config: Config, file: Path) -> None:
     try:
         write_file(config, file)
     except OSError as error:
-        echo([Note(f"warning: no metrics were written to {file}: {error.strerror or error}")])
+        note(f"warning: no metrics were written to {file}: {error.strerror or error}", severity="warning")
 
 
 def engine_options(command: Command) -> Command:
@@ -119,7 +119,7 @@ def config_from(*, uses_sinks: bool = True, **flags: Any) -> Config:
     """The configuration with the shared options of this command and `flags`. Warns of likely misspellings."""
     for name in unknown_variables():
         if near := nearest_variable(name):
-            click.echo(f"warning: {name} is no setting and is ignored; did you mean {near}?", err=True)
+            note(f"warning: {name} is no setting and is ignored; did you mean {near}?", severity="warning")
     shared: dict[str, Any] = {name: shared_option(name) for name in ("chunks", "home", "index", "engine")}
     named = {name: shared_option(name.replace("-", "_")) for name in _RAY_OPTIONS}
     if ray := {name.replace("-", "_"): value for name, value in named.items() if value is not None}:
@@ -129,8 +129,8 @@ def config_from(*, uses_sinks: bool = True, **flags: Any) -> Config:
         raise click.UsageError(f"--{next(name for name in named if named[name] is not None)} needs --engine ray")
     kept = keep_live_sinks(config) if uses_sinks else config
     if kept is not config:
-        note = f"note: {MEILI_URL} is set, but this index is in {' and '.join(kept.sinks)}, which stay in use"
-        echo([Note(f"{note}. To move it to Meilisearch, set `sinks` in {CONFIG_FILE}")])
+        stays = f"note: {MEILI_URL} is set, but this index is in {' and '.join(kept.sinks)}, which stay in use"
+        note(f"{stays}. To move it to Meilisearch, set `sinks` in {CONFIG_FILE}")
     return kept
 
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import click
 
+from chunksink import logs
+
 # Soft hyphen, zero width space, non-joiner and joiner, word joiner: invisible, and needed by scripts and emoji.
 _HARMLESS = frozenset("\u00ad\u200b\u200c\u200d\u2060")
 _LABEL_WIDTH = 11
@@ -24,8 +26,18 @@ class Note(str):
 
 def echo(lines: Iterable[str]) -> None:
     for line in lines:
-        is_note = isinstance(line, Note)
-        click.echo(wrapped(line, columns(is_error=is_note)), err=is_note)
+        if isinstance(line, Note):
+            note(line)
+        else:
+            click.echo(wrapped(line, columns()))
+
+
+def note(line: str, *, severity: str = "info", event: str = "note", **style: Any) -> None:
+    """Print a line on standard error, in the form of `--log-format`."""
+    if logs.is_json():
+        logs.write(line, severity=severity, event=event)
+    else:
+        click.secho(wrapped(line, columns(is_error=True)), err=True, **style)
 
 
 def columns(*, is_error: bool = False) -> int | None:

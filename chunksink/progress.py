@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from chunksink import logs
+from chunksink.output import note
 from chunksink.service import ALIVE, notify
 
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ class ProgressLines:
         if now - self._last >= SECONDS_BETWEEN_LINES:
             self._last = now
             notify(ALIVE)
-            click.echo(f"{self._label}: {self._done:,}{self._suffix}", err=True)
+            note(f"{self._label}: {self._done:,}{self._suffix}", event="progress")
         return None
 
     def print_line(self, line: str) -> None:
@@ -63,7 +65,7 @@ class _ProgressBar(ProgressLines):
 @contextmanager
 def progress(label: str, total: int | None, unit: str) -> Iterator[ProgressLines]:
     """`unit` is `B` for bytes, else a word such as `chunks`; `total` is None if it is unknown."""
-    if not sys.stderr.isatty():
+    if logs.is_json() or not sys.stderr.isatty():
         yield ProgressLines(label, total, unit)
         return
     bar = _ProgressBar(label, total, unit)
@@ -76,7 +78,7 @@ def progress(label: str, total: int | None, unit: str) -> Iterator[ProgressLines
 @contextmanager
 def waiting(text: str) -> Iterator[None]:
     """Show this text on a terminal until the block ends."""
-    if not sys.stderr.isatty():
+    if logs.is_json() or not sys.stderr.isatty():
         yield
         return
     click.echo(text, err=True, nl=False)
@@ -87,12 +89,15 @@ def waiting(text: str) -> Iterator[None]:
 
 
 def report_fault(fault: "Fault") -> None:
-    click.echo(f"{fault.sink}: {fault.call} failed ({fault.error}); trying again", err=True)
+    if not logs.is_json():  # the event of the run is logged
+        note(f"{fault.sink}: {fault.call} failed ({fault.error}); trying again")
 
 
 def show_notices() -> None:
     """Print log messages, such as that a model is being prepared, on standard error."""
+    handler = logging.StreamHandler()
+    handler.addFilter(lambda _record: not logs.is_json())
     for name in ("chunksink.embeddings", "chunksink.notifications"):
         log = logging.getLogger(name)
-        log.addHandler(logging.StreamHandler())
+        log.addHandler(handler)
         log.setLevel(logging.INFO)

@@ -3,7 +3,7 @@
 import click
 
 from chunksink.options import chunks_option, home_option, open_index
-from chunksink.output import counted
+from chunksink.output import counted, note
 
 
 @click.command()
@@ -27,4 +27,4 @@ def command(key: str) -> None:
     click.echo(f"partition {key} is retired; the next sync removes {removed} that only it had")
     if retired.returning:
         returning = f"{counted(retired.returning, 'source')} that it had withdrawn and another partition has"
-        click.echo(f"the next sync restores {returning}; to prevent that, withdraw there too", err=True)
+        note(f"the next sync restores {returning}; to prevent that, withdraw there too")

@@ -14,7 +14,7 @@ from chunksink.exits import Exit
 from chunksink.home_cache import cached_vector
 from chunksink.live import LiveSearch
 from chunksink.options import access_of, chunks_option, config_from, home_option, json_option
-from chunksink.output import columns, counted, print_json, printable, some, wrapped
+from chunksink.output import columns, counted, note, print_json, printable, some, wrapped
 from chunksink.progress import waiting
 from chunksink.rebuild.state import Generation
 from chunksink.search.answer import Answer, SearchHit
@@ -133,9 +133,9 @@ def command(
 def _print(answer: Answer, why: list[list[str]], offset: int, *, names_tenants: bool) -> None:
     problem = "without {} search" if answer.answered else "no answer from {} search"
     for leg, reason in answer.unavailable.items():
-        click.secho(f"{problem.format(leg)}: {reason}", fg="yellow", err=True)
+        note(f"{problem.format(leg)}: {reason}", severity="warning", fg="yellow")
     if answer.notice:
-        click.secho(wrapped(printable(answer.notice), columns(is_error=True)), fg="yellow", err=True)
+        note(printable(answer.notice), severity="warning", fg="yellow")
     if answer.answered and not answer.hits:
         click.echo("nothing more found" if offset else "nothing found")
     for place, hit in enumerate(answer.hits):

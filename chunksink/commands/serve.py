@@ -20,7 +20,7 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from chunksink import __version__
+from chunksink import __version__, logs
 from chunksink.exits import Exit, Refusal, search_errors
 from chunksink.live import LiveSearch
 from chunksink.options import chunks_option, config_from, home_option
@@ -132,6 +132,7 @@ def _serve(app: ASGIApp, listener: socket.socket, warm: Callable[[], object], gr
         ws="none",
         lifespan="on",
         log_level="warning",
+        log_config=None if logs.is_json() else uvicorn.config.LOGGING_CONFIG,
         access_log=False,
         server_header=False,
         proxy_headers=False,

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 import click
@@ -23,6 +22,7 @@ from chunksink.options import (
     require_metrics,
     shared_option,
 )
+from chunksink.output import note
 from chunksink.service import ALIVE, STARTED, notify
 from chunksink.session import require_chunks
 from chunksink.settings.config import Config
@@ -109,7 +109,7 @@ def _metrics_served(config: Config, host: str, port: int | None) -> Iterator[Non
     except OSError as error:
         message = f"cannot serve metrics on {host}, port {port}: {error.strerror}; choose another --metrics-port"
         raise Refusal(message, Exit.USAGE) from error
-    click.echo(f"metrics at http://{host}:{server.server_port}/metrics", err=True)
+    note(f"metrics at http://{host}:{server.server_port}/metrics")
     try:
         yield
     finally:
@@ -120,9 +120,9 @@ def _metrics_served(config: Config, host: str, port: int | None) -> Iterator[Non
 def _watch(index: Index, as_json: bool, options: dict[str, Any]) -> None:
     """Sync until Ctrl-C. Errors are printed; those that may pass are retried."""
     root = require_chunks(index.config.bus, index.config.home_path)
-    click.echo(f"watching {root.address}/manifest; Ctrl-C ends it", err=True)
+    note(f"watching {root.address}/manifest; Ctrl-C ends it")
     notify(STARTED)
-    watch = BusWatch(root, partial(click.echo, err=True), sleep=_rest)
+    watch = BusWatch(root, note, sleep=_rest)
     for _ in watch:
         try:
             with errors_as_refusals():
@@ -135,7 +135,7 @@ def _watch(index: Index, as_json: bool, options: dict[str, Any]) -> None:
                 print_failure(refusal, refusal.code)
             code = Exit.ENGINE if isinstance(refusal.__cause__, OSError) else refusal.code
         if code in _MAY_PASS:
-            click.echo(f"trying again in {watch.failed():.0f} s, or with the next commit", err=True)
+            note(f"trying again in {watch.failed():.0f} s, or with the next commit")
         elif code == Exit.INVALID_INPUT:
             watch.held()
         else:

@@ -16,7 +16,7 @@ from chunksink.options import (
     metrics_file_option,
     open_index,
 )
-from chunksink.output import Note, counted, counts, echo, first, more, print_json, printable
+from chunksink.output import Note, counted, counts, echo, first, more, note, print_json, printable
 from chunksink.summary import exit_code, print_report, recall_lines, unbuilt_lines, unconfigured_lines
 
 if TYPE_CHECKING:
@@ -67,9 +67,9 @@ def command(deep: bool, repair: bool, allow_deletions: int, adopt: bool, as_json
             print_report(repaired, as_json=False, verb="repaired")
         echo(_lines(report))
         if not repair and any(sink.unjudged for sink in report.sinks.values()):
-            click.echo("`chunksink verify --deep --repair` computes the missing vectors and compares again", err=True)
+            note("`chunksink verify --deep --repair` computes the missing vectors and compares again")
         if not repair and any(not replace(sink, unjudged=0).ok for sink in report.sinks.values()):
-            click.echo(f"`chunksink verify {'--deep ' if deep else ''}--repair` fixes it", err=True)
+            note(f"`chunksink verify {'--deep ' if deep else ''}--repair` fixes it")
     if report.unknown:
         return Exit.ENGINE
     if not report.ok:

@@ -98,7 +98,7 @@ class PostgresServer:
 
     def kill(self) -> None:
         """End the server and its processes at once, as a power cut does. It recovers when it starts again."""
-        import psutil  # type: ignore[import-untyped]
+        import psutil
 
         processes = [*psutil.Process(self.pid).children(recursive=True), psutil.Process(self.pid)]
         for process in processes:

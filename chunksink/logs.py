@@ -1,0 +1,66 @@
+"""`--log-format json`: one JSON object per line on standard error, for programs that collect logs.
+
+With it, notes, errors, progress, the events of runs and the log messages of libraries take the same form. The result of
+a command still goes to standard output.
+"""
+
+import logging
+from datetime import UTC, datetime
+
+_OWN = logging.getLogger("chunksink")
+_NOTES = logging.getLogger("chunksink.notes")
+_handler: logging.Handler | None = None
+
+
+class _Lines(logging.Formatter):
+    """Lines without a run of their own belong to the last one that began."""
+
+    _run_id: str | None = None
+
+    def format(self, record: logging.LogRecord) -> str:
+        import orjson
+
+        self._run_id = getattr(record, "run_id", self._run_id)
+        line = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": getattr(record, "severity", record.levelname.lower()),
+            "event": getattr(record, "event", "log"),
+            "run_id": self._run_id,
+            "message": _encodable(record.getMessage()),
+        }
+        if record.exc_info:
+            line["traceback"] = _encodable(self.formatException(record.exc_info))
+        return orjson.dumps(line).decode()
+
+
+def _encodable(text: str) -> str:
+    """File names may contain characters that have no encoding."""
+    return text.encode(errors="backslashreplace").decode()
+
+
+def use_json() -> None:
+    global _handler
+    if _handler is None:
+        _handler = logging.StreamHandler()
+        _handler.setFormatter(_Lines())
+        _OWN.setLevel(logging.INFO)
+        logging.getLogger().addHandler(_handler)
+        logging.captureWarnings(True)
+
+
+def use_text() -> None:
+    global _handler
+    if _handler is not None:
+        logging.getLogger().removeHandler(_handler)
+        logging.captureWarnings(False)
+        _OWN.setLevel(logging.NOTSET)
+        _handler = None
+
+
+def is_json() -> bool:
+    return _handler is not None
+
+
+def write(message: str, *, severity: str = "info", event: str = "note", error: BaseException | None = None) -> None:
+    """Log a line of the command line itself."""
+    _NOTES.info("%s", _encodable(message), extra={"severity": severity, "event": event}, exc_info=error)
