@@ -7,7 +7,7 @@ import logging
 import re
 import secrets
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 import orjson
 
 from chunksink.chunkbus.findings import Finding
+from chunksink.chunkbus.spans import annotate, span
 
 KEPT = 1000
 """How many run records to keep; older ones are deleted."""
@@ -56,6 +57,7 @@ class RunLog:
         self.path = folder / f"{self.run_id}.jsonl"
         self._command = command
         self._file: BinaryIO | None = None
+        self._span = ExitStack()
         self.result: dict[str, Any] = {}
         """The status and the facts of the last line."""
 
@@ -66,6 +68,7 @@ class RunLog:
         self._file = self.path.open("ab", buffering=0)
         self.write("started", command=self._command)
         _remove_oldest(self.path)
+        self._span.enter_context(span(f"run {self._command}", run_id=self.run_id))
         return self
 
     def __exit__(
@@ -77,6 +80,7 @@ class RunLog:
                 self.finish("interrupted" if stopped else "failed", error=type(error).__name__)
         if self._file is not None:
             self._file.close()
+        self._span.__exit__(kind, error, trace)
 
     def write(self, event: str, **facts: Any) -> None:
         if self._file is None:
@@ -107,6 +111,7 @@ class RunLog:
     def finish(self, status: str, **facts: Any) -> None:
         self.write("finished", status=status, **facts)
         self.result = {"status": status, **facts}
+        annotate(status=status)
 
 
 def _remove_oldest(opened: Path) -> None:

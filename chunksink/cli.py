@@ -143,7 +143,7 @@ def main(*first: str) -> None:
     _handle_sigterm()
     _detect_hidden_interrupts()
     show_notices()
-    code = run([*first, *sys.argv[1:]])
+    code = _run([*first, *sys.argv[1:]])
     try:
         sys.stdout.flush()
     except OSError:  # reported already; Python would report it again at exit

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from chunksink.chunkbus.spans import span, within_span
 from chunksink.rebuild.catalog import Catalog, Projected
 from chunksink.rebuild.embedder import DocumentEmbedder
 from chunksink.rebuild.families import PART, ProjectedFamily
@@ -69,7 +70,7 @@ class Executor:
                     writing.result()
                 if not self._answering():
                     return
-                writing = ahead.submit(self._write, batch)
+                writing = ahead.submit(within_span(self._write), batch)
             if writing is not None:
                 writing.result()
         self._remove(plan)
@@ -99,7 +100,8 @@ class Executor:
         report, started, loading_before = self.embedder.report, monotonic(), self.embedder.loading_seconds
         encoded_before, bytes_before = report.encoded, report.encoded_bytes
         documents = [document for projected in families for document in projected.documents]
-        rows = self.embedder.embed(documents, on_progress)
+        with span("embed", documents=len(documents)):
+            rows = self.embedder.embed(documents, on_progress)
         if amount := report.encoded - encoded_before:
             loading = self.embedder.loading_seconds
             seconds = monotonic() - started - (loading - loading_before)
@@ -112,12 +114,12 @@ class Executor:
     def _write(self, batch: _Batch) -> None:
         """Runs in a thread with its own connection: hashes, intents, all engines in parallel, receipts."""
         answering = self._answering()
-        with self.lock(), State(self.session.state.home) as state:
+        with span("batch", families=len(batch.families)), self.lock(), State(self.session.state.home) as state:
             Catalog(state).note_projected(batch.projected)
             for target in answering:
                 Receipts(state.db, target.build_id).intend(batch.keys[target.build_id])
             with ThreadPoolExecutor(max_workers=max(1, len(answering)), thread_name_prefix="sink") as threads:
-                writing = [(target, threads.submit(self._replace, target, batch)) for target in answering]
+                writing = [(target, threads.submit(within_span(self._replace), target, batch)) for target in answering]
             for target, future in writing:
                 with self.outcome.noting_failure(target.sink):
                     sent, refused = future.result()

@@ -13,6 +13,7 @@ from typing import Any
 
 from chunksink.chunkbus.errors import PartitionChanged
 from chunksink.chunkbus.runlog import new_run_id, utc_now
+from chunksink.chunkbus.spans import within_span
 from chunksink.embeddings.encoder import ModelInfo
 from chunksink.embeddings.settings import EncoderSettings
 from chunksink.rebuild.convergence import Convergence
@@ -248,7 +249,7 @@ class Rebuild:
             for target in targets:
                 documents = Receipts(self.session.state.db, target.build_id).documents()
                 bar = bars.enter_context(self.session.timed(f"verify {target.sink}", documents, "chunks"))
-                futures.append(threads.submit(self._verify_build, target, bar.advance, removals))
+                futures.append(threads.submit(within_span(self._verify_build), target, bar.advance, removals))
             for future in futures:
                 future.result()
 

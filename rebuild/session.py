@@ -11,6 +11,7 @@ from typing import Protocol
 
 from chunksink.chunkbus.brake import wrong_allowance
 from chunksink.chunkbus.runlog import RunLog
+from chunksink.chunkbus.spans import span
 from chunksink.embeddings.fingerprint import digest_of_files, file_digests
 from chunksink.embeddings.resolve import default_model_cache
 from chunksink.embeddings.settings import EncoderSettings, same_encoder
@@ -94,7 +95,7 @@ class Session:
         """A stage of the work, displayed and measured."""
         started = monotonic()
         try:
-            with self.stage(name, total, unit) as bar:
+            with span(name), self.stage(name, total, unit) as bar:
                 yield bar
         finally:
             self.note_seconds(name, monotonic() - started)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 
+from chunksink.chunkbus.spans import span
 from chunksink.embeddings.errors import EmbeddingsError
 from chunksink.search.errors import InvalidQuestion
 from chunksink.search.phrases import phrases_of
@@ -207,7 +208,8 @@ class LegQueries:
         for name, leg in list(self._legs.items()):
             try:
                 own = _without_patterns(filters, words) if isinstance(leg, SemanticLeg) else filters
-                self._queries[name] = leg.begin(question, own, phrase_hits)
+                with span(f"begin {name}"):
+                    self._queries[name] = leg.begin(question, own, phrase_hits)
             except InvalidFilter:
                 raise
             except (EmbeddingsError, SinkError) as error:  # for example an endpoint that does not answer
@@ -239,8 +241,9 @@ class LegQueries:
         for name, query in list(self._queries.items()):
             leg = self._legs[name]
             try:
-                hits = query.hits(depth)
-                marker = leg.reader.marker()
+                with span(f"leg {name}", sink=leg.sink, depth=depth):
+                    hits = query.hits(depth)
+                    marker = leg.reader.marker()
             except InvalidFilter:
                 raise
             except SinkError as error:

@@ -10,6 +10,7 @@ moves with limit or offset.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from chunksink.chunkbus.spans import span
 from chunksink.search.fusion import (
     Fused,
     Fusion,
@@ -98,7 +99,8 @@ class Order:
         self._depth *= _DEPTH_FACTOR
         self.complete = all(results.exhausts(leg) for leg in results.hits)
         hits = {hit.id: hit for of_leg in results.hits.values() for hit in of_leg}
-        fused = self._fused(results.hits)
+        with span("fusion"):
+            fused = self._fused(results.hits)
         for one in fused:
             if not self.complete and len(self._final) >= _FINAL_SHARE * results.depth:
                 break

@@ -5,6 +5,7 @@ from dataclasses import replace
 from time import perf_counter
 
 from chunksink.chunkbus.canonical import canonical_text
+from chunksink.chunkbus.spans import span
 from chunksink.embeddings.errors import EmbeddingsError
 from chunksink.search.access import EVERYTHING, Access
 from chunksink.search.answer import Answer, SearchHit, hit_of
@@ -28,6 +29,11 @@ _WEAK_VALUE = 0.5
 
 def search(legs: Legs, question: Question, access: Access = EVERYTHING) -> Answer:
     """The best sources for a question, best first, among the documents that `access` may see."""
+    with span("question", mode=question.mode, limit=question.limit):
+        return _answer(legs, question, access)
+
+
+def _answer(legs: Legs, question: Question, access: Access) -> Answer:
     started = perf_counter()
     # Normalise the query like the texts.
     question = replace(question, text=canonical_text(question.text))
@@ -130,7 +136,8 @@ def _reranked(
         return found
     top = found[: legs.reranking.top]
     try:
-        ranks = legs.reranking.order(question.text, [document for _, document in top])
+        with span("rerank", documents=len(top)):
+            ranks = legs.reranking.order(question.text, [document for _, document in top])
     except EmbeddingsError as error:
         order.not_reranked = str(error)
         return found

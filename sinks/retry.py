@@ -13,8 +13,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import ParamSpec, TypeVar, cast
 
+from chunksink.chunkbus.spans import span
 from chunksink.sinks.capabilities import (
     SupportsPublicName,
     SupportsScrub,
@@ -69,11 +71,15 @@ class _Caller:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self, call: str, function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+        with span(f"{self.sink} {call}"):
+            return self._repeated(call, partial(function, *arguments, **named))
+
+    def _repeated(self, call: str, function: Callable[[], T]) -> T:
         started, attempt = self.clock(), 0
         while True:
             attempt += 1
             try:
-                return function(*arguments, **named)
+                return function()
             except Transient as error:
                 self.report(call, error, attempt)
                 spent = self.clock() - started
