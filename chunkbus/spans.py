@@ -14,6 +14,8 @@ from importlib.metadata import entry_points
 from threading import Thread
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
+from chunksink.chunkbus.errors import extra_needed
+
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import SpanExporter
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
+_VARIABLES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_TRACES_EXPORTER")
 _FLUSH_SECONDS = 2.0
 _OFF = nullcontext()
 _log = logging.getLogger("chunksink.spans")
@@ -72,14 +75,13 @@ def _tracer() -> "Tracer | None":
             provider = _provider()
         return provider.get_tracer("chunksink")
     except Exception as error:  # a missing package, or an exporter that refuses its variables
-        _log.warning("warning: no traces are sent: %s; the extra `otel` has what is needed", error)
+        _log.warning("warning: no traces are sent: %s; %s", error, extra_needed("otel"))
         return None
 
 
 def _is_asked_for(environment: Mapping[str, str]) -> bool:
-    names = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_TRACES_EXPORTER")
     is_off = environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
-    return not is_off and any(map(environment.get, names)) and environment.get("OTEL_TRACES_EXPORTER") != "none"
+    return not is_off and environment.get("OTEL_TRACES_EXPORTER") != "none" and any(map(environment.get, _VARIABLES))
 
 
 def _provider() -> "TracerProvider":
@@ -100,10 +102,8 @@ def _provider() -> "TracerProvider":
 def _exporter(environment: Mapping[str, str]) -> "SpanExporter":
     name = environment.get("OTEL_TRACES_EXPORTER") or "otlp"
     if name == "otlp":
-        protocol = environment.get("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL") or environment.get(
-            "OTEL_EXPORTER_OTLP_PROTOCOL"
-        )
-        name = "otlp_proto_http" if protocol == "http/protobuf" else "otlp_proto_grpc"
+        protocols = (environment.get(f"OTEL_EXPORTER_OTLP{of}_PROTOCOL") for of in ("_TRACES", ""))
+        name = "otlp_proto_http" if next(filter(None, protocols), "") == "http/protobuf" else "otlp_proto_grpc"
     found = entry_points(group="opentelemetry_traces_exporter", name=name)
     if not found:
         raise LookupError(f"the exporter {name} is not installed")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from chunksink.chunkbus.errors import ExtraMissing, extra_needed
 from chunksink.exits import Exit, Refusal
 from chunksink.output import note
 from chunksink.progress import progress, report_fault
@@ -85,9 +86,9 @@ def metrics_file_option(command: Command) -> Command:
 
 
 def require_metrics() -> None:
-    """Refused without the extra `metrics`."""
+    """Raises ExtraMissing without the extra `metrics`."""
     if find_spec("prometheus_client") is None:
-        raise Refusal("metrics need the extra `metrics`: pip install 'chunksink[metrics]'", Exit.USAGE)
+        raise ExtraMissing(f"metrics need prometheus-client: {extra_needed('metrics')}")
 
 
 def _write_metrics_at_end(config: Config, file: Path) -> None:

@@ -9,6 +9,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from chunksink.chunkbus.errors import extra_needed
 from chunksink.search.page.form import once, read
 from chunksink.search.page.openapi import described
 from chunksink.search.page.readiness import Readiness
@@ -80,7 +81,7 @@ class Api:
         if not caller_of(request).sees_all:
             return error_response(HttpProblem(403, "Metrics cover all tenants, so they need a token for all (`*`)."))
         if self._site.metrics is None:
-            return error_response(HttpProblem(404, "This server has no metrics: pip install 'chunksink[metrics]'"))
+            return error_response(HttpProblem(404, f"This server has no metrics: {extra_needed('metrics')}"))
         accept = request.headers.get("accept", "")
         try:
             content, media_type = await self._workers.do(self._site.metrics.exposition, accept)

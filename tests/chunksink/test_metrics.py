@@ -159,7 +159,7 @@ def test_without_the_extra_the_run_does_not_begin(
     monkeypatch.setattr(options, "find_spec", lambda _name: None)
     quick_shell.commit("p1", source("a.md", "a cat"))
     ended = quick_shell("sync", *arguments)
-    assert (ended.code, "chunksink[metrics]" in ended.err) == (Exit.USAGE, True)
+    assert (ended.code, "`metrics`" in ended.err) == (Exit.USAGE, True)
     assert not (quick_shell.home / "state.db").exists()
 
 
