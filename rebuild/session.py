@@ -21,7 +21,7 @@ from chunksink.rebuild.embedder import Embedders
 from chunksink.rebuild.errors import RebuildError
 from chunksink.rebuild.families import FamilyReader
 from chunksink.rebuild.intake import Intake
-from chunksink.rebuild.locks import RebuildLock, WriterLock
+from chunksink.rebuild.locks import WAIT_SECONDS, RebuildLock, WriterLock
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.state import Generation, State
 from chunksink.settings.config import Config
@@ -104,7 +104,7 @@ class Session:
         self.seconds[name] = self.seconds.get(name, 0.0) + seconds
 
     def note_totals(self) -> None:
-        """Add the work of this run to the totals of the home."""
+        """Add the work of this run to the totals of the home. Only vectors, which cost most, are worth waiting for."""
         work = defaultdict[tuple[str, str], float](float)
         work |= {("seconds", name): seconds for name, seconds in self.seconds.items()}
         price = self.config.token_price if self.config.endpoint is not None else None
@@ -114,7 +114,8 @@ class Session:
             work["vectors", "reused"] += max(0, done.reused)
             work["tokens", ""] += embedder.tokens
             work["cost", ""] += embedder.tokens / 1_000_000 * (price or 0)
-        self.state.add_totals(work)
+        with self.lock(WAIT_SECONDS if work["vectors", "computed"] else 0.0):
+            self.state.add_totals(work)
 
     def sink(self, name: str) -> Sink:
         return self.sinks.get(name) or self.open_sink(name)
