@@ -264,7 +264,7 @@ def _run(
     attempts = 1 if fixed_port else 3
     for attempt in range(1, attempts + 1):
         port = fixed_port or free_port()
-        scratch = Path(tempfile.mkdtemp(prefix="chunksink-test-"))
+        scratch = Path(tempfile.mkdtemp(prefix="chunksink-test-", dir=os.environ.get("PYTEST_DEBUG_TEMPROOT")))
         keeper = _keep(scratch, command(port, scratch), environment)
         try:
             pid = _pid(keeper)

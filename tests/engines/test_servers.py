@@ -15,10 +15,8 @@ from tools.engines import ENGINES, REMEDY
 
 # Starts a server in its own process, prints its address, and waits to be ended.
 HOLDER = """
-import signal, sys, tempfile
-from pathlib import Path
+import signal
 from tests.engines.servers import run_meilisearch
-tempfile.tempdir = sys.argv[1]
 with run_meilisearch() as server:
     print(server.pid, flush=True)
     signal.pause()
@@ -37,8 +35,9 @@ def gone(pid: int, within: float = 20.0) -> bool:
 @pytest.mark.parametrize("ending", sampled([signal.SIGKILL, signal.SIGINT, signal.SIGTERM]))
 def test_interrupted_run_leaves_no_server_and_no_folder(ending: signal.Signals, tmp_path: Path) -> None:
     need("meilisearch")
+    variables = os.environ | {"PYTEST_DEBUG_TEMPROOT": str(tmp_path)}
     holder = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(tmp_path)], cwd=ROOT, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", HOLDER], cwd=ROOT, env=variables, stdout=subprocess.PIPE, text=True
     )
     with holder:
         assert holder.stdout is not None
