@@ -1,11 +1,14 @@
 """The suite on every sink, with the real engines; the reference passes it too."""
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from chunksink.sinks.chroma import ChromaSink, EmbeddedChromaSink, Server
 from chunksink.sinks.conformance import KeywordConformance, SinkConformance, VectorConformance
+from chunksink.sinks.conformance.reading import FAMILIES, open_reader
 from chunksink.sinks.conformance.writing import Connect
 from chunksink.sinks.fts import FtsSink
 from chunksink.sinks.jsonl import JsonlSink
@@ -17,7 +20,15 @@ from tests.engines.servers import ChromaServer, MeilisearchServer, PostgresServe
 from tests.support.meilisearch import SETTINGS
 from tests.support.memory_sink import MemorySink
 
-ROUNDS, MANY = (25, 700) if HEAVY else (8, 300)
+ROUNDS, MANY = (25, 700) if HEAVY else (5, 150)
+
+
+class OnServer:
+    """The tests of its reader share a build, outside `make soak`."""
+
+    @pytest.fixture(scope="function" if HEAVY else "class")
+    def reader(self, connect: Connect) -> Iterator[Any]:
+        yield from open_reader(connect, FAMILIES)
 
 
 class TestMemory(SinkConformance, VectorConformance):
@@ -65,19 +76,19 @@ class TestChromaBeside(SinkConformance):
         return prepared
 
 
-class TestChromaServer(SinkConformance, VectorConformance):
+class TestChromaServer(OnServer, SinkConformance, VectorConformance):
     rounds, many = ROUNDS, MANY
 
-    @pytest.fixture
+    @pytest.fixture(scope="class")
     def connect(self, chroma_server: ChromaServer) -> Connect:
         return lambda: ChromaSink(Server(chroma_server.url, prefix="conformance"))
 
 
-class TestMeilisearch(SinkConformance, KeywordConformance):
+class TestMeilisearch(OnServer, SinkConformance, KeywordConformance):
     one_hit_a_family = True
     rounds, many = ROUNDS, MANY
 
-    @pytest.fixture
+    @pytest.fixture(scope="class")
     def connect(self, meilisearch_server: MeilisearchServer) -> Connect:
         server = meilisearch_server
         return lambda: MeilisearchSink(server.url, server.key, settings=SETTINGS, index="conformance")
@@ -91,10 +102,10 @@ class TestMeilisearchWithoutVectors(SinkConformance):
         return lambda: MeilisearchSink(server.url, server.key, settings=SETTINGS, index="bare", vectors=False)
 
 
-class TestPostgres(SinkConformance, KeywordConformance, VectorConformance):
+class TestPostgres(OnServer, SinkConformance, KeywordConformance, VectorConformance):
     rounds, many = ROUNDS, MANY
 
-    @pytest.fixture
+    @pytest.fixture(scope="class")
     def connect(self, postgres_server: PostgresServer) -> Connect:
         database = Database(postgres_server.url)
         return lambda: PostgresSink(database, schema="conformance")
