@@ -13,10 +13,11 @@ import signal
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadFileScheduling
 
 from tests.engines.servers import (
     ChromaServer,
@@ -82,9 +83,33 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return (os.cpu_count() or 1) + 2
 
 
+FIRST = ("embeddings", "conformance", "journey", "compute", "crash", "faults", "page")
+"""Folders with the longest files: at the end of a run a worker would be left alone with one."""
+
+TOGETHER = {
+    "models": ("tests/embeddings/", "tests/rebuild/test_context.py"),
+    "buckets": ("tests/chunkbus/test_bucket", "tests/chunkbus/test_storage", "tests/journey/test_bucket"),
+    "databases": ("tests/conformance/", "tests/sinks/postgres/", "tests/crash/test_engine_steps"),
+}
+"""Files that one worker runs: else each would import torch, or start an engine that few tests use."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Journeys first: each waits for whole processes, and at the end a worker would be left alone with one."""
-    items.sort(key=lambda item: "journey" not in item.path.parts)
+    """Long files first."""
+    items.sort(key=lambda item: next((n for n, name in enumerate(FIRST) if f"/{name}/" in item.nodeid), len(FIRST)))
+
+
+class Files(LoadFileScheduling):
+    """Gives workers whole files, or all files of a group."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        groups = (group for group, files in TOGETHER.items() if nodeid.startswith(files))
+        return next(groups, super()._split_scope(nodeid))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Files | None:
+    return Files(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 CHROMIUM_ARGUMENTS = [
