@@ -27,7 +27,8 @@ class OnServer:
     """The tests of its reader share a build, outside `make soak`."""
 
     @pytest.fixture(scope="function" if HEAVY else "class")
-    def reader(self, connect: Connect) -> Iterator[Any]:
+    @classmethod
+    def reader(cls, connect: Connect) -> Iterator[Any]:
         yield from open_reader(connect, FAMILIES)
 
 
@@ -80,7 +81,8 @@ class TestChromaServer(OnServer, SinkConformance, VectorConformance):
     rounds, many = ROUNDS, MANY
 
     @pytest.fixture(scope="class")
-    def connect(self, chroma_server: ChromaServer) -> Connect:
+    @classmethod
+    def connect(cls, chroma_server: ChromaServer) -> Connect:
         return lambda: ChromaSink(Server(chroma_server.url, prefix="conformance"))
 
 
@@ -89,7 +91,8 @@ class TestMeilisearch(OnServer, SinkConformance, KeywordConformance):
     rounds, many = ROUNDS, MANY
 
     @pytest.fixture(scope="class")
-    def connect(self, meilisearch_server: MeilisearchServer) -> Connect:
+    @classmethod
+    def connect(cls, meilisearch_server: MeilisearchServer) -> Connect:
         server = meilisearch_server
         return lambda: MeilisearchSink(server.url, server.key, settings=SETTINGS, index="conformance")
 
@@ -106,6 +109,7 @@ class TestPostgres(OnServer, SinkConformance, KeywordConformance, VectorConforma
     rounds, many = ROUNDS, MANY
 
     @pytest.fixture(scope="class")
-    def connect(self, postgres_server: PostgresServer) -> Connect:
+    @classmethod
+    def connect(cls, postgres_server: PostgresServer) -> Connect:
         database = Database(postgres_server.url)
         return lambda: PostgresSink(database, schema="conformance")
