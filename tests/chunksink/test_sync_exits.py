@@ -118,7 +118,7 @@ def test_commands_during_another_write_are_locked(command: str, synced: Shell, m
 class _Once:
     """A watch that sees one commit, and then Ctrl-C."""
 
-    def __init__(self, *_: object) -> None: ...
+    def __init__(self, *_: object, **__: object) -> None: ...
 
     def __iter__(self) -> Iterator[None]:
         yield
