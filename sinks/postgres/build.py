@@ -148,7 +148,7 @@ class PostgresBuild:
         connection = self._connected()
         try:
             with connection.transaction():
-                schema.stage(connection)
+                schema.stage(connection, self._place, self._language)
                 found: set[str] = set()
                 with connection.cursor() as cursor, cursor.copy("COPY staged FROM STDIN (FORMAT BINARY)") as copy:
                     copy.set_types(schema.STAGED_TYPES)
@@ -156,7 +156,7 @@ class PostgresBuild:
                         indexed = words.indexed(one)
                         copy.write_row(schema.staged_row(one, vector, indexed))
                         found.update(*(text.split(" ") for text in indexed))
-                connection.execute(schema.upsert(self._place, self._language))
+                connection.execute(schema.upsert(self._place))
                 if self._has_vocabulary:
                     vocabulary.add(connection, self._place, found)
         except OF_DOCUMENTS as error:

@@ -42,6 +42,7 @@ def _column_types() -> dict[str, str]:
 
 COLUMN_TYPES = _column_types()
 COLUMNS = sql.SQL(", ").join(map(sql.Identifier, FIELDS))
+STAGED = [*COLUMN_TYPES, "embedding", *WEIGHTED.values()]
 STAGED_TYPES = [*COLUMN_TYPES.values(), "vector", *("text" for _ in WEIGHTED)]
 
 
@@ -270,18 +271,8 @@ def missing(connection: Connection, place: Place, options: SearchOptions) -> dic
     return found
 
 
-def stage(connection: Connection) -> None:
-    """Create or empty the temporary table that receives documents."""
-    columns = [f'"{name}" {kind}' for name, kind in COLUMN_TYPES.items()]
-    columns += ["embedding vector", *(f"{name} text" for name in WEIGHTED.values())]
-    connection.execute(
-        f"CREATE TEMP TABLE IF NOT EXISTS staged ({', '.join(columns)}) WITH ({_IN_ONE_PIECE}) ON COMMIT DELETE ROWS"
-    )
-    connection.execute("TRUNCATE staged")
-
-
-def upsert(place: Place, language: str) -> Statement:
-    """The statement that moves the staged documents into the build."""
+def stage(connection: Connection, place: Place, language: str) -> None:
+    """Create or empty the temporary table that receives documents. It makes their `words` as they arrive."""
     config = sql.Literal(configuration(place.schema, language).as_string())
     weighted = [
         sql.SQL("setweight(to_tsvector({}::regconfig, {}), {})").format(
@@ -289,12 +280,24 @@ def upsert(place: Place, language: str) -> Statement:
         )
         for weight, column in WEIGHTED.items()
     ]
+    columns = [sql.SQL(f'"{name}" {kind}') for name, kind in zip(STAGED, STAGED_TYPES, strict=True)]
+    connection.execute(
+        sql.SQL(
+            "CREATE TEMP TABLE IF NOT EXISTS staged ({}, words tsvector GENERATED ALWAYS AS ({}) STORED) "
+            "WITH ({}) ON COMMIT DELETE ROWS"
+        ).format(sql.SQL(", ").join(columns), sql.SQL(" || ").join(weighted), sql.SQL(_IN_ONE_PIECE))
+    )
+    connection.execute("TRUNCATE staged")
+
+
+def upsert(place: Place) -> Statement:
+    """The statement that moves the staged documents into the build."""
     changed = [name for name in (*FIELDS, "embedding", "words") if name != "id"]
     update = [sql.SQL("{0} = excluded.{0}").format(sql.Identifier(name)) for name in changed]
     return sql.SQL(
-        "INSERT INTO {} ({fields}, embedding, words) SELECT {fields}, embedding, {} FROM staged "
+        "INSERT INTO {} ({fields}, embedding, words) SELECT {fields}, embedding, words FROM staged "
         "ON CONFLICT (id) DO UPDATE SET {}"
-    ).format(place.table, sql.SQL(" || ").join(weighted), sql.SQL(", ").join(update), fields=COLUMNS)
+    ).format(place.table, sql.SQL(", ").join(update), fields=COLUMNS)
 
 
 def staged_row(document: Document, vector: Vectors | None, indexed: Sequence[str]) -> list[Any]:
