@@ -123,7 +123,10 @@ def test_unreachable_engine_is_no_drift(shell: Shell, mailbox: Mailbox, monkeypa
     assert (mailbox.take("on_drift"), mailbox.take("on_failure")["status"]) == (None, "failed")
 
 
-def test_held_sources_and_another_active_run_are_no_failure(shell: Shell, mailbox: Mailbox) -> None:
+def test_held_sources_and_another_active_run_are_no_failure(
+    shell: Shell, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("chunksink.rebuild.sync.WAIT_SECONDS", 0.1)
     shell.synced(p1=[source("a.md", "a cat")], p2=[source("b.md", "a boat")])
     shell.cut_off("p2")
     assert shell("sync").code == Exit.INVALID_INPUT
