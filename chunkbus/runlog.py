@@ -20,7 +20,10 @@ from chunksink.chunkbus.findings import Finding
 from chunksink.chunkbus.spans import annotate, span
 
 KEPT = 1000
-"""How many run records to keep; older ones are deleted."""
+"""How many run records to keep; older ones are deleted, except some of `LASTING`."""
+LASTING = ("verify", "repair", "rebuild")
+"""Commands whose records are kept longer: a sync every few minutes must not push out the last weekly `verify`."""
+KEPT_LASTING = 100
 _TIME = "%Y%m%dT%H%M%S%fZ"
 _SEVERITIES = {"ok": "info", "interrupted": "info", "failed": "error"}
 """By the status of a run; others are warnings."""
@@ -116,9 +119,19 @@ class RunLog:
 
 def _remove_oldest(opened: Path) -> None:
     """Deletes the oldest records, whose ids sort first. A run in progress can still write to its record."""
-    for file in sorted(opened.parent.glob("*.jsonl"))[:-KEPT]:
-        if file != opened:
+    lasting = 0
+    for file in sorted(opened.parent.glob("*.jsonl"))[:-KEPT][::-1]:
+        if lasting < KEPT_LASTING and _command(file) in LASTING:
+            lasting += 1
+        elif file != opened:
             file.unlink(missing_ok=True)  # another run may have deleted it
+
+
+def _command(file: Path) -> str | None:
+    with suppress(OSError, ValueError):
+        for event in read_run(file):
+            return str(event.get("command"))
+    return None
 
 
 def _write_whole(file: BinaryIO, line: bytes) -> None:

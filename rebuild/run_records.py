@@ -21,7 +21,6 @@ UNFINISHED = "killed or still running"
 UPDATES = ("sync", "repair", "rebuild")
 """Commands that update the live index."""
 _WITHOUT_RESULT = ("failed", "interrupted")
-_SEARCHED = 200
 _NO_FACTS = ("event", "run_id", "at", "status", "error")
 _KEPT = ("event", "run_id", "at", "command", "status")
 """Fields that a blanked line keeps, because they never name a source."""
@@ -56,8 +55,7 @@ def past_runs(home: Path, limit: int | None = None) -> Iterator[RunRecord]:
 
 
 def newest_run(home: Path, *commands: str, unfinished: bool = False) -> RunRecord | None:
-    """The last run of one of these commands that has a result, or with `unfinished` may still get one. Only recent
-    records are searched."""
+    """The last run of one of these commands that has a result, or with `unfinished` may still get one."""
     for run in runs_of(home, *commands):
         if run.status not in _WITHOUT_RESULT and (unfinished or run.finished):
             return run
@@ -65,8 +63,8 @@ def newest_run(home: Path, *commands: str, unfinished: bool = False) -> RunRecor
 
 
 def runs_of(home: Path, *commands: str) -> Iterator[RunRecord]:
-    """Runs of these commands, the newest first. Only recent records are searched."""
-    for file in _files(home)[:_SEARCHED]:
+    """Runs of these commands, the newest first."""
+    for file in _files(home):
         if next(read_events(file), {}).get("command") in commands:
             run = _run(file)
             if run is not None:

@@ -131,3 +131,15 @@ def test_old_records_are_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         long.write("note", text="its record has no name any more")
     left = sorted(file.name for file in (tmp_path / "runs").iterdir())
     assert left == [*(f"{id}.jsonl" for id in ids[-3:]), "notes.txt"]
+
+
+def test_records_of_rare_commands_outlast_frequent_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last weekly `verify` must be found beside a sync every few minutes."""
+    monkeypatch.setattr(runlog, "KEPT", 3)
+    monkeypatch.setattr(runlog, "KEPT_LASTING", 2)
+    ids = []
+    for command in ("verify", "rebuild", "sync", "verify", "sync", "ingest", "sync", "ingest"):
+        with RunLog(tmp_path, command) as log:
+            ids.append(log.run_id)
+    left = sorted(file.stem for file in (tmp_path / "runs").iterdir())
+    assert left == [ids[1], ids[3], *ids[-3:]]

@@ -6,6 +6,7 @@ from time import time
 
 import pytest
 
+from chunksink.chunkbus import runlog
 from chunksink.chunkbus.runlog import RunLog
 from chunksink.exits import Exit
 from chunksink.rebuild.freshness import Freshness, freshness
@@ -118,6 +119,18 @@ def test_drift_lasts_until_it_is_repaired_or_disproved(
         with RunLog(quick_shell.home, command) as log:
             log.finish(status, deep=deep)
     assert fresh().has_drift is has_drift
+
+
+def test_verdict_and_drift_outlast_a_week_of_syncs(
+    quick_shell: Shell, fresh: Callable[..., Freshness], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runlog, "KEPT", 300)
+    quick_shell.synced(p1=[source("a.md", "a cat")])
+    for command, status in [("verify", "drift"), *[("sync", "ok")] * 400]:
+        with RunLog(quick_shell.home, command) as log:
+            log.finish(status, deep=command == "verify")
+    found = fresh()
+    assert (found.verdict, found.deep_verdict, found.has_drift) == ("drift", "drift", True)
 
 
 def test_verify_records_its_depth_and_verdict(quick_shell: Shell, fresh: Callable[..., Freshness]) -> None:
