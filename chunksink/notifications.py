@@ -4,11 +4,12 @@ import logging
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from tempfile import TemporaryFile
-from typing import Any
+from typing import IO, Any
 
 from chunksink.chunkbus.runlog import RunLog
 from chunksink.settings.config import Config
@@ -59,21 +60,23 @@ def _notify(config: Config, setting: str, command: str, run: Watched, **problem:
         return
     log, report = run.log, dict[str, Any](command=command, home=str(config.home_path.absolute()))
     report |= {"run_id": None} if log is None else {"run_id": log.run_id, **log.result}
-    if wrong := _run(arguments, orjson.dumps(report | problem), config.notify_timeout):
+    try:
+        wrong = _run(arguments, orjson.dumps(report | problem), config.notify_timeout)
+    except OSError as error:
+        wrong = f"cannot be started: {error.strerror or error}"
+    if wrong:
         _log.warning("warning: the command %s of %s %s", arguments[0], setting, wrong)
 
 
 def _run(arguments: Sequence[str], report: bytes, timeout: float) -> str:
-    """Run a command with the report on its standard input. Returns what went wrong, or ""."""
-    with TemporaryFile() as content, TemporaryFile() as complaints:  # files, since pipes can block
+    """Run a command with the report on its standard input. Returns what went wrong, or "". OSError if it cannot be
+    started."""
+    with _memory_file() as content, _memory_file() as complaints:  # files, since pipes can block
         content.write(report)
         content.seek(0)
-        try:
-            process = subprocess.Popen(
-                arguments, stdin=content, stdout=subprocess.DEVNULL, stderr=complaints, start_new_session=True
-            )
-        except OSError as error:
-            return f"cannot be started: {error.strerror}"
+        process = subprocess.Popen(
+            arguments, stdin=content, stdout=subprocess.DEVNULL, stderr=complaints, start_new_session=True
+        )
         try:
             code = process.wait(timeout)
         except subprocess.TimeoutExpired:
@@ -87,6 +90,13 @@ def _run(arguments: Sequence[str], report: bytes, timeout: float) -> str:
         complaints.seek(0)
         lines = complaints.read().decode(errors="replace").strip().splitlines()
         return f"ended with exit code {code}" + (f": {lines[-1]:.{_SHOWN_CHARACTERS}}" if lines else "")
+
+
+def _memory_file() -> IO[bytes]:
+    """A file in memory where the system offers it: a full disk must not prevent its own notification."""
+    if sys.platform == "linux":
+        return os.fdopen(os.memfd_create("notification"), "w+b")
+    return TemporaryFile()
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

@@ -5,6 +5,7 @@ import os
 import shlex
 import signal
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -156,6 +157,16 @@ def test_command_that_fails_is_a_warning_and_changes_no_exit_code(shell: Shell, 
     ended = chunksink(shell.folder, "rebuild", "--json", CHUNKSINK_SINKS="fts", CHUNKSINK_ON_FAILURE=program)
     assert (ended.code, "on_failure" in ended.err) == (Exit.INVALID_INPUT, True)
     assert ended.json["error"]["exit_code"] == Exit.INVALID_INPUT
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs files in memory")
+def test_disk_without_room_for_temporary_files_is_reported(
+    shell: Shell, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(shell.folder / "gone"))
+    (shell.folder / "empty").mkdir()
+    assert shell("sync", "--chunks", "empty").code == Exit.USAGE
+    assert mailbox.take("on_failure")["error"] == "NotABusRoot"
 
 
 def test_arguments_are_not_read_by_a_shell(shell: Shell, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch) -> None:
