@@ -38,7 +38,8 @@ class Freshness:
     has_drift: bool
     """A `verify` found differences, and no repair, rebuild or successful `verify` of the same depth followed."""
     failed_run: RunRecord | None
-    """The last run that read or wrote the index, if it failed."""
+    """The last run that read or wrote the index, if it failed; else the last `ingest`, if that failed. A sync does not
+    make up for a failed ingest."""
 
 
 def freshness(status: HomeStatus, home: Path, root: BusRoot, now: float | None = None) -> Freshness:
@@ -100,9 +101,15 @@ def _has_drift(home: Path) -> bool:
 
 
 def _failed_run(home: Path) -> RunRecord | None:
-    for run in runs_of(home, "ingest", "verify", *UPDATES):
+    last = (_last_result(home, "verify", *UPDATES), _last_result(home, "ingest"))
+    return next((run for run in last if run is not None and run.status == "failed"), None)
+
+
+def _last_result(home: Path, *commands: str) -> RunRecord | None:
+    """The last of these runs that was neither stopped nor locked out."""
+    for run in runs_of(home, *commands):
         if run.finished and run.status != "interrupted" and run.error not in _LOCKED_OUT:
-            return run if run.status == "failed" else None
+            return run
     return None
 
 

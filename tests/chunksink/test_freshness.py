@@ -143,6 +143,17 @@ def test_verify_records_its_depth_and_verdict(quick_shell: Shell, fresh: Callabl
     assert found.verified < found.deep_verified
 
 
+def test_failed_ingest_is_not_hidden_by_a_sync(quick_shell: Shell, fresh: Callable[..., Freshness]) -> None:
+    quick_shell.synced(p1=[source("a.md", "a cat")])
+    assert quick_shell("ingest", "not-mounted").code == Exit.INVALID_INPUT
+    assert quick_shell("sync").code == Exit.OK
+    failed = fresh().failed_run
+    assert failed is not None and failed.command == "ingest"
+    write(quick_shell, "notes/a.md", "# A\n\nA cat.\n")
+    assert quick_shell("ingest", "notes").code == Exit.OK
+    assert fresh().failed_run is None
+
+
 def test_run_that_met_another_one_did_not_fail(quick_shell: Shell, fresh: Callable[..., Freshness]) -> None:
     quick_shell.synced(p1=[source("a.md", "a cat")])
     with RunLog(quick_shell.home, "sync") as log:
