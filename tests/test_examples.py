@@ -71,7 +71,7 @@ def test_a_unit_of_systemd_is_valid_and_runs_a_command_that_exists(unit: Path, t
 
 
 def test_cron_runs_commands_that_exist_one_at_a_time(tmp_path: Path) -> None:
-    jobs = re.findall(r"cd /srv/search && (flock .*run\.lock) \S+/chunksink (.+)$", CRON, re.MULTILINE)
+    jobs = re.findall(r"cd /srv/search && (flock .*run\.lock) \S+/chunksink ([^>\n]+)", CRON)
     assert len(jobs) == CRON.count("/opt/chunksink/bin")
     for _, command in jobs:
         parse(shlex.split(command))
@@ -91,6 +91,9 @@ def test_the_airflow_dag_runs_commands_that_exist() -> None:
     text = (SCHEDULING / "airflow_dag.py").read_text()
     commands = re.findall(r"\{CHUNKSINK\} ([a-z][^|\"]*)", text)
     assert [command.split()[0] for command in commands] == ["ingest", "verify"]
+    [tolerance] = re.findall(r"(\|\| case .*esac)", text)
+    for code, expected in {0: 0, 3: 0, 6: 0, 5: 1, 7: 1}.items():
+        assert subprocess.run(["bash", "-c", f"(exit {code}) {tolerance}"], check=False).returncode == expected
     for command in commands:
         parse(shlex.split(command))
 

@@ -19,10 +19,11 @@ with DAG(
     max_active_runs=1,
     default_args={"cwd": FOLDER, "append_env": True},
 ) as dag:
-    # Exit code 3: some files are invalid, the rest is in the index. A retry continues where the last attempt stopped.
+    # Exit codes 3 and 6: some files are invalid, or some documents were refused; the rest is in the index. A retry
+    # continues where the last attempt stopped.
     sync = BashOperator(
         task_id="sync",
-        bash_command=f"{CHUNKSINK} ingest documents --prune --sync || [ $? -eq 3 ]",
+        bash_command=f"{CHUNKSINK} ingest documents --prune --sync || case $? in 3|6) ;; *) exit 1 ;; esac",
         retries=3,
         retry_delay=timedelta(minutes=2),
     )
