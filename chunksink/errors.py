@@ -13,6 +13,7 @@
     │   └── StoreUnreadable, NewerStore    a database of chunksink is damaged, or written by a newer version
     ├── IngestError              sources that cannot become chunks
     │   ├── IngestRefused        the run could not start; nothing was written
+    │   │   └── IngestBrake      it would remove a large share of the chunks
     │   └── IngestBusy           another ingest is using the home
     ├── RebuildError             building an index
     │   ├── InvalidBus           chunks break the contract
@@ -65,6 +66,7 @@ from chunksink.embeddings.errors import EmbeddingsError as EmbeddingsError
 from chunksink.embeddings.errors import EndpointChanged as EndpointChanged
 from chunksink.embeddings.errors import EndpointError as EndpointError
 from chunksink.embeddings.errors import ModelError as ModelError
+from chunksink.ingest.errors import IngestBrake as IngestBrake
 from chunksink.ingest.errors import IngestBusy as IngestBusy
 from chunksink.ingest.errors import IngestError as IngestError
 from chunksink.ingest.errors import IngestRefused as IngestRefused

@@ -46,7 +46,7 @@ MEANINGS = {
     "machine is short of memory or open files",
     Exit.REFUSED: "done, but some documents or vectors were refused and left out",
     Exit.LOCKED: "another process is writing the same thing",
-    Exit.BRAKE: "a large share of the index would be removed; nothing was written",
+    Exit.BRAKE: "a large share of the index or of its chunks would be removed; nothing was written",
     Exit.OTHER_PLAN: "the named plan is out of date; nothing was written: plan again",
     Exit.ENDPOINT_CHANGED: "an embedding endpoint computes other vectors than before under the same model name, so no "
     "vector was computed: `rebuild --fresh-cache`, or a new model name and `rebuild`",
@@ -68,7 +68,7 @@ _ERRORS = {
     Exit.LOCKED: (
         *("PartitionLocked", "PartitionChanged", "StorageConflict", "IngestBusy", "HomeLocked", "CacheBusy"),
     ),
-    Exit.BRAKE: ("Brake",),
+    Exit.BRAKE: ("Brake", "IngestBrake"),
     Exit.OTHER_PLAN: ("OtherPlan",),
     Exit.ENDPOINT_CHANGED: ("EndpointChanged",),
     Exit.WORSE: ("WorseAnswers",),

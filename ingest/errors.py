@@ -5,6 +5,7 @@ IngestError
 │   ├── SourceFailed    one source cannot become chunks; the others are read
 │   └── RecordRefused   one record of a file cannot become a chunk; the others are read
 ├── IngestRefused       the run cannot start or go on; nothing was written
+│   └── IngestBrake     it would remove too many chunks
 └── IngestBusy          another run is using the home: try again later
 """
 
@@ -34,6 +35,10 @@ class RecordRefused(NotRead):
 
 class IngestRefused(IngestError):
     """The run cannot start or go on; nothing was written."""
+
+
+class IngestBrake(IngestRefused):
+    """A large share of the chunks, or all of a folder, would be removed; nothing was written."""
 
 
 class IngestBusy(IngestError):

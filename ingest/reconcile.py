@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from chunksink.chunkbus.brake import LEAST_CHUNKS, SHRUNK, is_much
 from chunksink.ingest.codes import SOURCE_IN_ANOTHER_FILE
 from chunksink.ingest.discover import Discovery
-from chunksink.ingest.errors import IngestRefused
+from chunksink.ingest.errors import IngestBrake, IngestRefused
 from chunksink.ingest.options import Options
 from chunksink.ingest.roots import Roots, Scope
 
@@ -149,13 +149,13 @@ where now.chunks * {SHRUNK} < stored.chunks order by lost desc, stored.name
 
 
 def stop_large_loss(db: sqlite3.Connection, allowed: int) -> None:
-    """Raises IngestRefused if more than `allowed` sources would lose a large share of all chunks in reach."""
+    """Raises IngestBrake if more than `allowed` sources would lose a large share of all chunks in reach."""
     shrunk = db.execute(_SHRUNK).fetchall()
     lost, (total,) = sum(chunks for _, chunks in shrunk), db.execute("select sum(chunks) from stored").fetchone()
     if len(shrunk) <= allowed or not is_much(lost, total or 0, LEAST_CHUNKS):
         return
     names = ", ".join(name for name, _ in shrunk[:_FIRST_MISSING])
-    raise IngestRefused(
+    raise IngestBrake(
         f"{lost:,} of the {total:,} chunks in all partitions would be removed, from {len(shrunk):,} sources ({names}); "
         f"nothing was written. Are the files complete? To remove the chunks: --allow-deletions {len(shrunk)}"
     )
@@ -189,7 +189,7 @@ def _prune(db: sqlite3.Connection, options: Options, discovery: Discovery) -> No
         removed = 0 if _has_sources(db, scope) else int(db.execute(counting, values).fetchone()[0])
         if removed > options.allow_deletions:
             state = "contains no more sources" if scope.path.exists() else "does not exist"
-            raise IngestRefused(
+            raise IngestBrake(
                 f"{scope.path} {state}, and --prune would remove {removed:,} sources; nothing was written. Is it "
                 f"mounted? To remove them: --allow-deletions {removed}"
             )

@@ -159,7 +159,7 @@ def test_prune_of_an_empty_folder_needs_allow_deletions(quick_shell: Shell) -> N
     reported = quick_shell("ingest", "docs")
     assert (reported.code, "--prune removes them" in reported.err) == (Exit.OK, True)
     refused = quick_shell("ingest", "docs", "--prune", "--sync")
-    assert (refused.code, "--allow-deletions 12" in refused.err) == (Exit.INVALID_INPUT, True)
+    assert (refused.code, "--allow-deletions 12" in refused.err) == (Exit.BRAKE, True)
     ended = quick_shell("ingest", "docs", "--prune", "--sync", "--allow-deletions", "12", "--json")
     assert (ended.code, ended.json["ingest"]["pruned"], quick_shell.texts()) == (Exit.OK, 12, [])
 

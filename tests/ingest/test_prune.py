@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from chunksink.ingest.errors import IngestRefused
+from chunksink.ingest.errors import IngestBrake, IngestRefused
 from chunksink.ingest.reconcile import _vanished
 from chunksink.ingest.roots import Scope
 from chunksink.ingest.store import IngestStore
@@ -50,7 +50,7 @@ def test_a_folder_without_any_source_is_not_pruned_unless_the_number_is_given(th
     for name in ("a.md", "b.md", "sub"):
         three.remove(name)
     before = three.files()
-    with pytest.raises(IngestRefused, match="--allow-deletions 3"):
+    with pytest.raises(IngestBrake, match="--allow-deletions 3"):
         three.ingest(prune=True, allow_deletions=2)
     assert three.files() == before
     assert three.ingest(prune=True, allow_deletions=3).pruned == 3
@@ -101,7 +101,7 @@ def test_a_folder_with_nothing_but_files_of_no_format_counts_as_empty(three: Ben
         three.remove(name)
     three.write("node_modules/x.md", "# x\n")
     three.write("package.json", {"name": "x"})
-    with pytest.raises(IngestRefused, match="--allow-deletions 3"):
+    with pytest.raises(IngestBrake, match="--allow-deletions 3"):
         three.ingest(prune=True)
 
 
@@ -178,7 +178,7 @@ def test_sources_that_lose_most_of_their_chunks_stop_the_run_unless_their_number
     before = bench.files()
     assert len(bench.records()) > 100
     bench.write("large.md", left)
-    with pytest.raises(IngestRefused, match=r"docs/large\.md.*--allow-deletions 1"):
+    with pytest.raises(IngestBrake, match=r"docs/large\.md.*--allow-deletions 1"):
         bench.ingest()
     assert bench.files() == before
     bench.ingest(allow_deletions=1)
