@@ -28,29 +28,39 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 @click.option("--all", "everything", is_flag=True, help="Name every held source, partition and finding.")
 @click.option("--check", is_flag=True, help="Print one line, and exit as a monitoring plugin does.")
 @click.option("--max-lag", metavar="AGE", help="With --check: WARNING if a change waits longer, such as 15m.")
+@click.option(
+    "--max-sync-age", metavar="AGE", help="With --check: WARNING if the last complete sync is older, such as 1h."
+)
 @click.option("--max-proof-age", metavar="AGE", help="With --check: WARNING if the last verify is older, such as 24h.")
 @json_option
-def command(everything: bool, check: bool, max_lag: str | None, max_proof_age: str | None, as_json: bool) -> int:
+def command(
+    everything: bool,
+    check: bool,
+    max_lag: str | None,
+    max_sync_age: str | None,
+    max_proof_age: str | None,
+    as_json: bool,
+) -> int:
     """Show what readers see, what is held back and why, and whether a sync or a rebuild is due or under way.
 
     All of it comes from chunksink's records. `chunksink verify` reads the engines, `chunksink plan` shows what a sync
     would do, and `chunksink doctor` whether it could run. Changed files are seen after `chunksink ingest`.
 
-    With --check, the exit codes are those of monitoring plugins: 0 OK; 1 WARNING, a change or the last verify is too
-    old; 2 CRITICAL, there is no index, the last run failed, or verify found differences that were not repaired;
-    3 UNKNOWN, the home or the chunks cannot be read. An AGE is a number of s, m, h or d.
+    With --check, the exit codes are those of monitoring plugins: 0 OK; 1 WARNING, a change, the last sync or
+    the last verify is too old; 2 CRITICAL, there is no index, the last run failed, or verify found differences that
+    were not repaired; 3 UNKNOWN, the home or the chunks cannot be read. An AGE is a number of s, m, h or d.
 
     \b
     Examples:
       chunksink status
-      chunksink status --check --max-lag 15m --max-proof-age 24h
+      chunksink status --check --max-lag 15m --max-sync-age 1h --max-proof-age 24h
       chunksink status --json | jq '.sinks.fts.to_write'
       chunksink status --json | jq -e '.current and .rebuild_due == null' && echo "nothing to do"
     """
     if check:
-        return _check(max_lag, max_proof_age, as_json=as_json)
-    if max_lag or max_proof_age:
-        raise click.UsageError("--max-lag and --max-proof-age need --check")
+        return _check(max_lag, max_sync_age, max_proof_age, as_json=as_json)
+    if max_lag or max_sync_age or max_proof_age:
+        raise click.UsageError("--max-lag, --max-sync-age and --max-proof-age need --check")
     config = config_from()
     status = status_of(config, -1 if as_json or everything else SHOWN)
     lines = status_lines(status, None if everything else SHOWN)
@@ -65,12 +75,21 @@ class _Problem:
     message: str
 
 
-def _check(max_lag: str | None, max_proof_age: str | None, *, as_json: bool) -> int:
+@dataclass(frozen=True)
+class _Limits:
+    """In seconds."""
+
+    lag: int | None
+    sync_age: int | None
+    proof_age: int | None
+
+
+def _check(max_lag: str | None, max_sync_age: str | None, max_proof_age: str | None, *, as_json: bool) -> int:
     problems: list[_Problem] = []
     figures, facts = "", dict[str, Any]()
     try:
         with errors_as_refusals():
-            lag, proof_age = _seconds(max_lag), _seconds(max_proof_age)
+            limits = _Limits(_seconds(max_lag), _seconds(max_sync_age), _seconds(max_proof_age))
             config = config_from()
             try:
                 status = status_of(config, named=0)
@@ -78,8 +97,8 @@ def _check(max_lag: str | None, max_proof_age: str | None, *, as_json: bool) -> 
                 problems.append(_Problem("CRITICAL", "no_index", "there is no index to search"))
             else:
                 fresh = freshness(status, config.home_path, config.bus)
-                problems += _problems(status, fresh, lag, proof_age)
-                figures, facts = f" | {_figures(status, fresh, lag, proof_age)}", asdict(fresh)
+                problems += _problems(status, fresh, limits)
+                figures, facts = f" | {_figures(status, fresh, limits)}", asdict(fresh)
     except click.ClickException as error:
         problems.append(_Problem("UNKNOWN", "not_readable", error.format_message()))
     level = next(level for level in _WORST if level == "OK" or any(each.level == level for each in problems))
@@ -99,7 +118,7 @@ def _seconds(age: str | None) -> int | None:
     return int(written[1]) * _SECONDS[written[2]]
 
 
-def _problems(status: HomeStatus, fresh: Freshness, lag: int | None, proof_age: int | None) -> Iterator[_Problem]:
+def _problems(status: HomeStatus, fresh: Freshness, limits: _Limits) -> Iterator[_Problem]:
     if run := fresh.failed_run:
         why = f" ({run.error})" if run.error else ""
         yield _Problem("CRITICAL", "run_failed", f"the last {run.command} failed{why}: `chunksink runs {run.id}`")
@@ -107,17 +126,24 @@ def _problems(status: HomeStatus, fresh: Freshness, lag: int | None, proof_age: 
         yield _Problem("CRITICAL", "drift", "verify found differences that were not repaired: `verify --repair`")
     if fresh.lag is None:
         yield _Problem("UNKNOWN", "no_chunks", f"there are no chunks at {status.bus.path}")
-    elif lag is not None and fresh.lag > lag:
+    elif limits.lag is not None and fresh.lag > limits.lag:
         yield _Problem("WARNING", "lag", f"a change has waited for {_age(fresh.lag)}: `chunksink sync`")
-    if proof_age is not None and fresh.verified is None:
+    if limits.sync_age is not None and (fresh.updated is None or fresh.updated > limits.sync_age):
+        last = "in no recorded run" if fresh.updated is None else f"{_age(fresh.updated)} ago"
+        yield _Problem("WARNING", "sync_age", f"the last complete sync was {last}: is it scheduled?")
+    if limits.proof_age is not None and fresh.verified is None:
         yield _Problem("WARNING", "not_verified", "the index was never verified: `chunksink verify`")
-    elif proof_age is not None and fresh.verified is not None and fresh.verified > proof_age:
+    elif limits.proof_age is not None and fresh.verified is not None and fresh.verified > limits.proof_age:
         yield _Problem("WARNING", "proof_age", f"the last verify was {_age(fresh.verified)} ago: `chunksink verify`")
 
 
-def _figures(status: HomeStatus, fresh: Freshness, lag: int | None, proof_age: int | None) -> str:
+def _figures(status: HomeStatus, fresh: Freshness, limits: _Limits) -> str:
     """Performance data: value and unit, and the limit of a warning."""
-    ages = {"lag": (fresh.lag, lag), "proof_age": (fresh.verified, proof_age), "updated": (fresh.updated, None)}
+    ages = {
+        "lag": (fresh.lag, limits.lag),
+        "proof_age": (fresh.verified, limits.proof_age),
+        "updated": (fresh.updated, limits.sync_age),
+    }
     limited = {name: (age, "" if limit is None else limit) for name, (age, limit) in ages.items() if age is not None}
     refused = max((sink.refused for sink in status.sinks.values()), default=0)
     counts = {"sources": status.bus.families, "chunks": status.bus.chunks, "held": status.held, "refused": refused}

@@ -89,6 +89,17 @@ def test_old_or_missing_verify_is_a_warning(verified: Shell, monkeypatch: pytest
     assert (code, codes(document), document["verified"]) == (WARNING, ["not_verified"], None)
 
 
+def test_sync_that_runs_no_more_is_a_warning(verified: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing waits, since nothing reads the documents either."""
+    assert check(verified, "--max-sync-age", "1h")[0] == OK
+    now = time()
+    monkeypatch.setattr("chunksink.rebuild.freshness.time", lambda: now + 4000)
+    code, document = check(verified, "--max-lag", "15m", "--max-sync-age", "1h")
+    assert (code, codes(document)) == (WARNING, ["sync_age"])
+    assert figures(verified("status", "--check", "--max-sync-age", "1h"))["updated"].endswith("s;3600;;0")
+    assert check(verified, "--max-sync-age", "2h")[0] == OK
+
+
 def test_failed_verify_is_critical_until_it_is_repaired(verified: Shell) -> None:
     build_id = verified.live().builds["fts"]
     with closing(open_sink("fts", verified.home, {})) as sink, closing(sink.open(build_id)) as build:
