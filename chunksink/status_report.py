@@ -101,6 +101,8 @@ def _under_way(status: "HomeStatus") -> Iterator[str]:
         yield f"rebuild {status.unfinished.generation.id} {what} (chunks so far: {done})"
     elif "rebuild" in status.locks:
         yield "a rebuild is under way"
+    if status.is_restored:
+        yield "restored from a backup: `chunksink sync` compares the engines with it"
     if status.begun_flip:
         yield "a run was killed while it switched generations: `chunksink sync` completes it"
 

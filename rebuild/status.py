@@ -15,7 +15,7 @@ from chunksink.rebuild.locks import held_locks
 from chunksink.rebuild.plan import DIFFERS
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.removals import GONE, held_by_reason, held_families, large_removal
-from chunksink.rebuild.run_records import RunRecord, last_update, newest_run, past_runs
+from chunksink.rebuild.run_records import UPDATES, RunRecord, last_update, newest_run, past_runs
 from chunksink.rebuild.schema import number
 from chunksink.rebuild.spot_check import Coverage, SpotCheck
 from chunksink.rebuild.state import Generation, State
@@ -118,6 +118,8 @@ class HomeStatus:
     updated_at: str | None
     """When the live index was last synced, repaired or rebuilt."""
     last_verify: RunRecord | None
+    is_restored: bool
+    """Restored from a backup, and not compared with the engines since, which a sync does."""
 
     def __repr__(self) -> str:
         bus = f"{self.bus.families:,} families, {self.bus.chunks:,} chunks"
@@ -129,7 +131,8 @@ class HomeStatus:
         if not self.bus.found:
             return None
         behind = any(sink.open_intents or sink.to_write or sink.to_remove for sink in self.sinks.values())
-        return not (behind or self.unbuilt or self.bus.pending or self.bus.broken or self.held or self.begun_flip)
+        is_due = self.unbuilt or self.bus.pending or self.begun_flip or self.is_restored
+        return not (behind or is_due or self.bus.broken or self.held)
 
 
 def status(
@@ -149,6 +152,7 @@ def status(
     projection = projection_id(intake.fields)
     ids, is_whole = list(builds.values()), catalog.is_whole()
     ingested, updated = newest_run(state.home, "ingest"), last_update(state.home)
+    restored = newest_run(state.home, "restore", *UPDATES)
     return HomeStatus(
         live=_generation(live),
         sinks={name: _build(state.db, build, projection, removals=is_whole) for name, build in builds.items()},
@@ -167,6 +171,7 @@ def status(
         ingested_at=None if ingested is None else ingested.started_at,
         updated_at=None if updated is None else updated.started_at,
         last_verify=newest_run(state.home, "verify"),
+        is_restored=restored is not None and restored.command == "restore",
     )
 
 

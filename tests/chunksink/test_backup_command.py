@@ -86,7 +86,12 @@ def test_restored_home_answers_and_has_nothing_to_do(shell: Shell, models: Model
     assert (ended.code, ended.json.get("replaced")) == (Exit.OK, None), ended
     assert sorted(ended.json["digests"])[0] == "home.id"
     assert shell.live() == live
+    found = shell("status", "--json").json
+    assert (found["is_restored"], found["current"]) == (True, False), "only records were restored, no engine"
+    assert shell("status", "--check", "--max-lag", "0s").code == 1
     assert shell("sync").code == Exit.OK, "the engines in the home are lost, so they are written again"
+    found = shell("status", "--json").json
+    assert (found["is_restored"], found["current"]) == (False, True)
     assert shell.digests() == digests
     assert models.take_texts() == [], "every vector came from the backup"
     assert not (shell.home / "restore.partial").exists()
