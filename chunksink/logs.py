@@ -5,11 +5,13 @@ a command still goes to standard output.
 """
 
 import logging
+import threading
 from datetime import UTC, datetime
 
 _OWN = logging.getLogger("chunksink")
 _NOTES = logging.getLogger("chunksink.notes")
 _handler: logging.Handler | None = None
+_usual_excepthook = threading.excepthook
 
 
 class _Lines(logging.Formatter):
@@ -46,6 +48,7 @@ def use_json() -> None:
         _OWN.setLevel(logging.INFO)
         logging.getLogger().addHandler(_handler)
         logging.captureWarnings(True)
+        threading.excepthook = _log_thread
 
 
 def use_text() -> None:
@@ -53,8 +56,16 @@ def use_text() -> None:
     if _handler is not None:
         logging.getLogger().removeHandler(_handler)
         logging.captureWarnings(False)
+        threading.excepthook = _usual_excepthook
         _OWN.setLevel(logging.NOTSET)
         _handler = None
+
+
+def _log_thread(end: "threading.ExceptHookArgs") -> None:
+    if end.exc_type is SystemExit:
+        return
+    message = f"a thread ended with an unknown error, {end.exc_type.__name__}: {end.exc_value}"
+    write(message, severity="critical", event="bug", error=end.exc_value)
 
 
 def is_json() -> bool:

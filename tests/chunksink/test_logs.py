@@ -3,6 +3,7 @@
 import json
 import logging
 import signal
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -69,6 +70,19 @@ def test_bug_is_one_line_with_its_traceback(quick_shell: Shell, monkeypatch: pyt
     (line,) = lines(ended.err)
     assert (ended.code, line["level"], line["event"]) == (Exit.BUG, "critical", "bug")
     assert "RuntimeError" in line["traceback"]
+
+
+def test_bug_in_a_thread_is_one_line_with_its_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    logs.use_json()
+    try:
+        thread = Thread(target=lambda: 1 / 0)
+        thread.start()
+        thread.join()
+    finally:
+        logs.use_text()
+    [line] = map(json.loads, capsys.readouterr().err.splitlines())
+    assert (line["level"], line["event"]) == ("critical", "bug")
+    assert "ZeroDivisionError" in line["traceback"]
 
 
 def test_next_command_prints_text_again(quick_shell: Shell) -> None:
