@@ -12,6 +12,7 @@ import fcntl
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
@@ -30,6 +31,7 @@ LOCK = "chunksink-writer.lock"
 TURN = "chunksink-turn.lock"
 DATABASE = "chroma.sqlite3"
 _PATIENCE = 300  # seconds
+_SAVING_SECONDS = 0.2
 READER_SECONDS = 10.0
 """How long a reader waits for a turn while its holder is running. A call of a writer takes about one second."""
 WRITER_SECONDS = 60.0
@@ -119,7 +121,7 @@ def check(path: Path, *, writing: bool) -> Callable[[], None]:
         return _writing(path) if writing else lambda: None
 
 
-def _check(path: Path) -> None:
+def _check(path: Path, attempts: int = 5) -> None:
     files, seal = _files(path), _read(path)
     if seal.files == files:
         return
@@ -142,6 +144,10 @@ def _check(path: Path) -> None:
         return
     if done.returncode == -signal.SIGKILL:  # not caused by the files
         raise NotConfirmed(f"the process that loaded the vector index at {path} was killed. Is memory short?")
+    if attempts > 1 and _files(path) != files:  # another program with Chroma is saving them, on its first query
+        time.sleep(_SAVING_SECONDS)
+        _check(path, attempts - 1)
+        return
     how = f"crashes with signal {-done.returncode}" if done.returncode < 0 else done.stdout.strip() or "fails"
     raise BuildBroken(f"the vector index at {path} cannot be loaded ({how}): {REPAIR_REBUILDS}")
 

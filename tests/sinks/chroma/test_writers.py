@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -79,6 +80,23 @@ def test_open_writer_is_trusted_and_a_killed_one_is_not(
     saved.write_bytes(b"")
     with pytest.raises(BuildBroken):
         sink.open(signed_large.build_id)
+
+
+def test_files_that_another_program_is_saving_are_checked_again(
+    sink: ChromaSink, signed_large: Marker, saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Chroma empties a file before it writes it."""
+    header = saved.with_name("header.bin")
+    complete, run = header.read_bytes(), subprocess.run
+    header.write_bytes(b"")
+
+    def probe_and_save(*arguments: Any, **named: Any) -> Any:
+        done = run(*arguments, **named)
+        header.write_bytes(complete)
+        return done
+
+    monkeypatch.setattr(subprocess, "run", probe_and_save)
+    sink.open(signed_large.build_id).close()
 
 
 def test_two_handles_of_one_process_leave_no_writer(
