@@ -10,7 +10,8 @@ import httpx
 
 from chunksink.embeddings.connection import checked_url, client_for, message_of
 from chunksink.embeddings.errors import ModelUnavailable, RerankFailed
-from chunksink.settings.config import ConfigError, RerankOptions
+from chunksink.settings.config import ConfigError
+from chunksink.settings.rerank import RerankOptions
 from chunksink.settings.secret import key_in
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from chunksink.embeddings.errors import EmbeddingsError
     from chunksink.embeddings.settings import EncoderSettings
     from chunksink.search.rerank import Reranking
-    from chunksink.settings.config import RerankOptions
+    from chunksink.settings.rerank import RerankOptions
 
 _MOST_CACHED = 512
 """The number of cached vectors. Paging or changing a filter repeats the query."""

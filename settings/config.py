@@ -29,6 +29,7 @@ from chunksink.settings.file_paths import (
     wrong_address,
 )
 from chunksink.settings.ray import RayOptions
+from chunksink.settings.rerank import RerankOptions
 from chunksink.settings.sink_tables import (
     misspelt_sink,
     nearest,
@@ -68,20 +69,6 @@ FolderName = Annotated[str, msgspec.Meta(min_length=1, pattern=r"^[^\x00]*$")]
 Name = Annotated[str, msgspec.Meta(min_length=1)]
 Arguments = Annotated[tuple[Name, ...], msgspec.Meta(min_length=1)]
 Count = Annotated[int, msgspec.Meta(ge=1)]
-
-
-class RerankOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A model that scores the best hits of each search again."""
-
-    model: Name = "cross-encoder/ms-marco-MiniLM-L6-v2"
-    url: Name | None = None
-    key_variable: Name | None = None
-    top: Annotated[int, msgspec.Meta(ge=2, le=50)] = 20
-    deadline: Annotated[float, msgspec.Meta(gt=0)] = 2.0
-
-    def __post_init__(self) -> None:
-        if self.key_variable is not None and self.url is None:
-            raise ValueError("`key_variable` needs `url`: a model on this machine has no key")
 
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -172,49 +159,6 @@ class _LoadedConfig(Config, frozen=True, forbid_unknown_fields=True):
     source_of_sink_tables: str | None = None
 
 
-# What each setting means, for the documentation.
-MEANINGS = {
-    "chunks": "the bus root: a folder with `canonical/` and `manifest/`",
-    "home": "folder for chunksink's own records, the cache of vectors and the embedded index",
-    "require_source_checksum": "refuse chunks whose provenance has no `source_checksum`",
-    "model": "the embedding model: a folder, a name on the hub (`owner/name` or `owner/name@revision`), or the "
-    "endpoint's name for it",
-    "model_cache": "folder for models prepared for this machine; by default in the user's cache folder",
-    "precision": "`auto` computes in bfloat16 if the hardware can; `float32`; `bfloat16`; "
-    "`int8` is faster and less precise",
-    "long_texts": "how to embed texts longer than the model's maximum: the mean of `windows` over the whole text, or "
-    "`truncate`",
-    "max_length": "lowers the model's maximum, in tokens; for an endpoint in characters",
-    "dimensions": "stores only the first numbers of each vector, if the model declares that in "
-    "`matryoshka_dimensions`; the cache has all",
-    "embed_context": 'what is embedded before each text: `title, headings`, or `""` for nothing',
-    "query_prompt": 'prefix for queries; by default the model\'s own; `""` for none',
-    "passage_prompt": 'prefix for chunks; by default the model\'s own; `""` for none',
-    "endpoint": "URL of an OpenAI-compatible endpoint that computes the vectors, without `/embeddings`",
-    "endpoint_key_variable": "name of the environment variable that contains the endpoint's key",
-    "endpoint_dimensions": "length of the vectors, for models that can shorten them",
-    "fusion_weight": "weight of keyword search in hybrid scores, 0 to 1; by default each query decides it; "
-    "`chunksink eval --tune` measures weights",
-    "token_price": "price of a million tokens at the endpoint, for `chunksink plan`",
-    "sinks": "where the index is written: names of sinks, with commas between them in the environment; "
-    f"if `{MEILI_URL}` is set the default is `meilisearch,chroma`, unless the index already uses `fts`",
-    "sink": "options of a sink: a table `[sink.NAME]`, in the environment `CHUNKSINK_SINK_NAME_OPTION`",
-    "fields": "fields of your own for filters, facets, sorting and keyword search: a table `[fields.NAME]`",
-    "rerank": "a model that ranks the best hits of a search again: a table `[rerank]`",
-    "engine": "where `sync` and `rebuild` compute vectors: `local`, or workers on `ray`",
-    "ray": "workers on Ray, and the place of their vectors: a table `[ray]`",
-    "tenants": "`required` refuses searches that name no tenant; `optional` allows them",
-    "tokens": "who may use `chunksink serve`: sha256 of a token = tenant, `*` for all tenants; in the environment a "
-    "list with commas",
-    "patience": "seconds for which a call is repeated if an engine does not answer or is overloaded",
-    "documents_per_second": "highest average rate of writes to a sink, for engines that other programs use too",
-    "on_failure": "a program and its arguments, run after a failed run, with a JSON report on standard input; in the "
-    "environment as in a shell",
-    "on_drift": "the same, after a `verify` that found differences",
-    "notify_timeout": "seconds after which such a program is killed",
-}
-
-
 def config_file(place: Path | str | None = None, environment: Mapping[str, str] | None = None) -> Path:
     """The configuration file: `place` (a file or its folder), else `CHUNKSINK_CONFIG`, else the current folder's."""
     environment = os.environ if environment is None else environment
@@ -246,7 +190,9 @@ def load_config(
     values = _with_index(values, index_table, index, file) if index else values
     if not index and content.keys() == {"index"} and (names := ", ".join(content["index"])):
         raise ConfigError(f"{file} contains only indexes ({names}): choose one with --index or {variable('index')}")
-    variables = {name: environment[variable(name)] for name in _names() if variable(name) in environment}
+    variables = {
+        name: environment[variable(name)] for name in Config.__struct_fields__ if variable(name) in environment
+    }
     values["sink"] = with_environment(
         values | {"sinks": variables.get("sinks", values.get("sinks"))},
         environment,
@@ -430,14 +376,10 @@ def _tables(value: Any, name: str, file: Path) -> dict[str, dict[str, Any]]:
 
 
 def _require_known(values: Mapping[str, Any], where: str, also: tuple[str, ...] = ()) -> None:
-    known = (*_names(), *also)
+    known = (*Config.__struct_fields__, *also)
     if unknown := sorted(set(values) - {*known}):
         names = ", ".join(f"`{name}`{suggestion(name, known)}" for name in unknown)
         raise ConfigError(f"{where}: unknown setting {names}; the settings are {', '.join(known)}")
-
-
-def _names() -> tuple[str, ...]:
-    return Config.__struct_fields__
 
 
 def _read_file(file: Path) -> dict[str, Any]:

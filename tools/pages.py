@@ -12,7 +12,7 @@ from chunksink.cli import cli
 from chunksink.exits import MEANINGS as EXIT_MEANINGS
 from chunksink.ingest import codes
 from chunksink.search.filters import filter_fields
-from chunksink.settings import config
+from chunksink.settings import config, meanings
 from chunksink.sinks.custom_fields import NO_FIELDS
 from chunksink.sinks.fields import PROJECTION, SORTABLE
 
@@ -58,7 +58,7 @@ def exits_table() -> str:
 def settings_table() -> str:
     rows = ["| setting | default | meaning |", "|---|---|---|"]
     rows += [
-        f"| `{field.name}` | {_default(field)} | {_cell(config.MEANINGS[field.name])} |"
+        f"| `{field.name}` | {_default(field)} | {_cell(meanings.MEANINGS[field.name])} |"
         for field in msgspec.structs.fields(config.Config)
     ]
     return "\n".join(rows)

@@ -9,7 +9,8 @@ import click
 from msgspec import structs
 
 from chunksink.exits import Exit, Refusal
-from chunksink.settings.config import CONFIG_FILE, MEANINGS, Config, load_config, variable
+from chunksink.settings.config import CONFIG_FILE, Config, load_config, variable
+from chunksink.settings.meanings import MEANINGS
 
 _WIDTH = 100
 _HEAD = """\

@@ -8,9 +8,7 @@ import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
-import meilisearch
 import pytest
 
 from chunksink.chunkbus.layout import BusRoot
@@ -18,17 +16,16 @@ from chunksink.chunkbus.storage import open_storage
 from chunksink.doctor import machine
 from chunksink.exits import Exit
 from chunksink.rebuild.locks import writing
-from chunksink.settings.index_settings import find_settings_file
 from chunksink.sinks.registry import open_sink
+from tests.chunksink.doctor_checks import checks, is_sound, problems
 from tests.chunksink.shell import Shell, write
 from tests.embeddings.endpoint import serve
-from tests.engines.servers import ChromaServer, MeilisearchServer, S3Server
+from tests.engines.servers import ChromaServer, S3Server
 from tests.faults.proxy import Fault, Proxy
 from tests.support.bus import commit, source
 from tests.support.damaged_files import foreign, half, inside, newer
 from tests.support.rerank_server import rerank_server
 
-Checks = dict[str, dict[str, str]]
 SOURCES = {name: [source(f"{name}.md", f"a cat of {name}")] for name in ("a", "b", "c")}
 
 
@@ -36,33 +33,6 @@ SOURCES = {name: [source(f"{name}.md", f"a cat of {name}")] for name in ("a", "b
 def built(shell: Shell) -> Shell:
     """An index in both embedded engines, of three partitions."""
     return shell.begin("to examine", "sync", **SOURCES)
-
-
-@pytest.fixture
-def served(quick_shell: Shell, public_index: Any, monkeypatch: pytest.MonkeyPatch) -> Shell:
-    """A Meilisearch without an index of this name yet."""
-    monkeypatch.setenv("CHUNKSINK_SINKS", "meilisearch")
-    monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_VECTORS", "false")
-    quick_shell.commit("p", source("a.md", "a cat"))
-    return quick_shell
-
-
-def checks(shell: Shell, code: Exit = Exit.ENGINE) -> Checks:
-    ended = shell("doctor", "--json")
-    assert ended.code == code, ended.out
-    found: list[dict[str, str]] = json.loads(ended.out)
-    return {check["name"]: check for check in found}
-
-
-def problems(found: Checks) -> dict[str, str]:
-    """What is not ok; each such check has a remedy. The disk of this machine may be full."""
-    wrong = {name: check for name, check in found.items() if check["verdict"] != "ok"}
-    assert all(check["remedy"] for check in wrong.values())
-    return {name: check["verdict"] for name, check in wrong.items() if name != "disk"}
-
-
-def is_sound(shell: Shell) -> bool:
-    return problems(checks(shell, Exit.OK)) == {}
 
 
 # -- this machine ------------------------------------------------------------------------------------------------------
@@ -374,71 +344,3 @@ def test_chroma_server_passes_with_its_address(
     monkeypatch.setenv("CHUNKSINK_SINKS", "chroma")
     monkeypatch.setenv("CHUNKSINK_SINK_CHROMA_URL", chroma_server.url)
     assert f"at {chroma_server.url}" in checks(shell, Exit.OK)["sink chroma"]["found"]
-
-
-@pytest.mark.promise(12)
-def test_meilisearch_with_a_wrong_key_fails_without_showing_it(served: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = checks(served, Exit.OK)
-    assert (problems(found), found["settings of meilisearch"]["found"]) == ({}, "no live index yet")
-    monkeypatch.setenv("MEILI_MASTER_KEY", "wrong-key-0123456789")
-    found = checks(served)
-    assert problems(found) == {"sink meilisearch": "fail"}
-    assert "wrong-key" not in json.dumps(found)
-
-
-def test_unusable_settings_file_fails(
-    served: Shell, public_index: Any, meilisearch_server: MeilisearchServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_VECTORS", "true")
-    file = served.folder / "meilisearch-settings.json"
-    shipped = json.loads(find_settings_file(None).read_text())
-    wrong = shipped | {"rankingRulez": [], "typoTolerance": {"enabeld": True}}
-    file.write_text("{ no JSON")
-    found = checks(served)
-    assert problems(found) == {"sink meilisearch": "fail"}
-    assert found["sink meilisearch"]["remedy"] == "correct that file"
-    file.write_text(json.dumps(wrong))
-    assert "typoTolerance.enabeld" in checks(served)["settings of meilisearch"]["found"]  # before there is an index
-    file.write_text(json.dumps(shipped))
-    assert served("sync").code == Exit.OK
-    assert is_sound(served)
-    server = meilisearch.Client(meilisearch_server.url, meilisearch_server.key)
-    server.wait_for_task(public_index.reset_embedders().task_uid)
-    found = checks(served, Exit.OK)
-    assert problems(found) == {"settings of meilisearch": "warn"}
-    assert found["settings of meilisearch"]["found"].endswith(": embedders")
-    file.write_text(json.dumps(wrong))
-    found = checks(served)
-    assert problems(found) == {"settings of meilisearch": "fail"}
-    assert (
-        "rankingRulez (did you mean rankingRules?), typoTolerance.enabeld (did you mean enabled?)"
-        in found["settings of meilisearch"]["found"]
-    )
-    assert served("sync").code == Exit.ENGINE  # so Meilisearch does refuse it
-
-
-def test_public_name_of_another_home_fails(served: Shell) -> None:
-    assert served("sync").code == Exit.OK
-    assert served("rebuild", "--home", "other", "--adopt").code == Exit.OK
-    found = checks(served)
-    assert problems(found) == {"public name in meilisearch": "fail"}
-    assert "made by another home" in found["public name in meilisearch"]["found"]
-    assert served("sync", "--adopt").code == Exit.OK  # the remedy that it names
-    assert is_sound(served)
-    foreign(served.home / "state.db")
-    found = checks(served)
-    assert problems(found) == {"index": "fail", "settings of meilisearch": "warn"}
-    assert "cannot be read" in found["settings of meilisearch"]["found"]
-
-
-def test_foreign_public_name_before_the_first_sync_fails(
-    served: Shell, public_index: Any, meilisearch_server: MeilisearchServer
-) -> None:
-    client = meilisearch.Client(meilisearch_server.url, meilisearch_server.key)
-    client.wait_for_task(public_index.add_documents([{"id": "1", "title": "a product"}]).task_uid)
-    for _ in range(2):  # the second time after a sync that was refused
-        found = checks(served)
-        assert problems(found) == {"public name in meilisearch": "fail"}
-        assert "was not created by chunksink" in found["public name in meilisearch"]["found"]
-        assert found["index"]["found"] == "none yet; `chunksink rebuild` makes it"
-        assert served("sync").code == Exit.ENGINE

@@ -11,7 +11,8 @@ from msgspec.structs import asdict
 from chunksink.cli import run
 from chunksink.commands.init import content
 from chunksink.exits import Exit
-from chunksink.settings.config import CONFIG_FILE, MEANINGS, Config, load_config
+from chunksink.settings.config import CONFIG_FILE, Config, load_config
+from chunksink.settings.meanings import MEANINGS
 from chunksink.sinks.chroma import ChromaOptions
 from chunksink.sinks.fts import FtsOptions
 from chunksink.sinks.jsonl import JsonlOptions

@@ -7,7 +7,7 @@ import pytest
 
 from chunksink.embeddings.errors import ModelUnsupported, RerankFailed
 from chunksink.embeddings.rerankers import open_reranker
-from chunksink.settings.config import RerankOptions
+from chunksink.settings.rerank import RerankOptions
 
 TEXTS = ["the cat sleeps", "a boat in the harbour", "zebra", ""]
 

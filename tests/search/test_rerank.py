@@ -13,7 +13,7 @@ from chunksink.search.legs import Legs
 from chunksink.search.query import search
 from chunksink.search.question import Mode, Question
 from chunksink.search.rerank import Reranking
-from chunksink.settings.config import RerankOptions
+from chunksink.settings.rerank import RerankOptions
 from chunksink.sinks.reader import Sort
 from tests.search.support import MODES, family
 from tests.support.rerank_server import RerankServer, rerank_server

@@ -7,7 +7,8 @@ import pytest
 
 from chunksink.embeddings.resolve import DEFAULT_MODEL
 from chunksink.embeddings.settings import EncoderSettings
-from chunksink.settings.config import MEANINGS, Config, ConfigError, load_config
+from chunksink.settings.config import Config, ConfigError, load_config
+from chunksink.settings.meanings import MEANINGS
 
 
 def load(tmp_path: Path, toml: str | bytes | None = None, env: dict[str, str] | None = None, **flags: object) -> Config:

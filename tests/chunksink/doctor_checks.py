@@ -1,0 +1,26 @@
+"""The checks of `chunksink doctor`, and those that found a problem."""
+
+import json
+
+from chunksink.exits import Exit
+from tests.chunksink.shell import Shell
+
+Checks = dict[str, dict[str, str]]
+
+
+def checks(shell: Shell, code: Exit = Exit.ENGINE) -> Checks:
+    ended = shell("doctor", "--json")
+    assert ended.code == code, ended.out
+    found: list[dict[str, str]] = json.loads(ended.out)
+    return {check["name"]: check for check in found}
+
+
+def problems(found: Checks) -> dict[str, str]:
+    """What is not ok; each such check has a remedy. The disk of this machine may be full."""
+    wrong = {name: check for name, check in found.items() if check["verdict"] != "ok"}
+    assert all(check["remedy"] for check in wrong.values())
+    return {name: check["verdict"] for name, check in wrong.items() if name != "disk"}
+
+
+def is_sound(shell: Shell) -> bool:
+    return problems(checks(shell, Exit.OK)) == {}
