@@ -18,14 +18,7 @@ from chunksink.output import note
 from chunksink.progress import progress, report_fault
 from chunksink.search.access import Access
 from chunksink.session import keep_live_sinks
-from chunksink.settings.config import (
-    CONFIG_FILE,
-    MEILI_URL,
-    Config,
-    load_config,
-    nearest_variable,
-    unknown_variables,
-)
+from chunksink.settings.config import CONFIG_FILE, MEILI_URL, Config, load_config, nearest_variable, unknown_variables
 
 if TYPE_CHECKING:
     from chunksink.index import Index
@@ -45,12 +38,8 @@ def home_option(command: Command) -> Command:
     return home(index(config(command)))
 
 
-def _shared(name: str, metavar: str, help: str) -> Callable[[Command], Command]:
-    return _kept(name, metavar=metavar, help=help)
-
-
-def _kept(name: str, **attributes: Any) -> Callable[[Command], Command]:
-    return click.option(f"--{name}", expose_value=False, callback=_keep, **attributes)
+def _shared(name: str, metavar: str, help: str, kind: Any = None) -> Callable[[Command], Command]:
+    return click.option(f"--{name}", expose_value=False, callback=_keep, metavar=metavar, help=help, type=kind)
 
 
 def _keep(context: click.Context, option: click.Parameter, value: object) -> None:
@@ -82,7 +71,7 @@ _RAY_OPTIONS = {
 def metrics_file_option(command: Command) -> Command:
     """--metrics-file. The file is written when the command ends, however it ends."""
     text = "Write metrics for the textfile collector of Prometheus's node exporter; the name ends in .prom."
-    return _kept("metrics-file", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help=text)(command)
+    return _shared("metrics-file", "FILE", text, click.Path(dir_okay=False, path_type=Path))(command)
 
 
 def require_metrics() -> None:
@@ -111,9 +100,9 @@ def _write_metrics(config: Config, file: Path) -> None:
 def engine_options(command: Command) -> Command:
     """--engine and the options of Ray."""
     for name, (kind, metavar, help) in reversed(_RAY_OPTIONS.items()):
-        command = _kept(name, type=kind, metavar=metavar, help=help)(command)
+        command = _shared(name, metavar, help, kind)(command)
     kinds = click.Choice(["local", "ray"])
-    return _kept("engine", type=kinds, help="Where vectors are computed.  [default: local]")(command)
+    return _shared("engine", "[local|ray]", "Where vectors are computed.  [default: local]", kinds)(command)
 
 
 def config_from(*, uses_sinks: bool = True, **flags: Any) -> Config:

@@ -61,9 +61,7 @@ def configuration(config: Config, file: Path) -> str:
 
 
 def home(home: Path) -> str:
-    place = _existing(home)
-    if not (place.is_dir() and can_write(place)):
-        raise CheckProblem(f"{place} cannot be written", "change its owner or mode, or name another folder with --home")
+    _require_writable(home, "name another folder with --home")
     if not home.exists():
         return f"{home} will be made"
     mode = home.stat().st_mode & 0o777
@@ -87,6 +85,12 @@ def _existing(folder: Path) -> Path:
     while not place.exists():
         place = place.parent
     return place
+
+
+def _require_writable(folder: Path, otherwise: str) -> None:
+    place = _existing(folder)
+    if not (place.is_dir() and can_write(place)):
+        raise CheckProblem(f"{place} cannot be written", f"change its owner or mode, or {otherwise}")
 
 
 def locks(home: Path) -> str:
@@ -161,8 +165,7 @@ def segments(config: Config) -> str:
             storage.write(name, b"")
             storage.remove(name)
             return f"{place} can be written"
-    if not (_existing(Path(place)).is_dir() and can_write(_existing(Path(place)))):
-        raise CheckProblem(f"{place} cannot be written", "change its owner or mode, or `segments` in [ray]")
+    _require_writable(Path(place), "change `segments` in [ray]")
     return f"{place} can be written"
 
 
