@@ -19,6 +19,7 @@ from prometheus_client.registry import Collector
 
 from chunksink import __version__
 from chunksink.exits import search_errors
+from chunksink.notifications import COMMANDS
 from chunksink.rebuild.errors import NoGeneration
 from chunksink.rebuild.freshness import freshness
 from chunksink.rebuild.run_records import RunRecord, runs_of
@@ -29,7 +30,6 @@ from chunksink.search.question import MODES, Mode
 from chunksink.session import status_of
 from chunksink.settings.config import Config
 
-_COMMANDS = ("ingest", "sync", "repair", "rebuild", "verify")
 _DONE = ("ok", "refused", "held", "drift", "failures")
 """How a run ends that was able to do its work."""
 _LATENCIES = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -53,7 +53,7 @@ class HomeCollector(Collector):
             problem = error
         yield _gauge("home_readable", "Whether the records of the home can be read.", problem is None)
         yield _gauge("live", "Whether there is a live generation to search.", status is not None)
-        runs = list(runs_of(self._config.home_path, *_COMMANDS))
+        runs = list(runs_of(self._config.home_path, *COMMANDS))
         if status is not None:
             yield from _state(status)
             yield from self._freshness(status)

@@ -12,9 +12,10 @@ from tempfile import TemporaryFile
 from typing import IO, Any
 
 from chunksink.chunkbus.runlog import RunLog
+from chunksink.rebuild.freshness import LOCKED_OUT
 from chunksink.settings.config import Config
 
-_COMMANDS = ("ingest", "sync", "repair", "rebuild", "verify")
+COMMANDS = ("ingest", "sync", "repair", "rebuild", "verify")
 _SHOWN_CHARACTERS = 300
 _log = logging.getLogger("chunksink.notifications")
 
@@ -34,8 +35,8 @@ def notifying(config: Config, command: str) -> Iterator[Watched]:
     try:
         yield run
     except Exception as error:
-        if not _is_locked_out(error):
-            _notify(config, "on_failure", command, run, status="failed", error=type(error).__name__, message=str(error))
+        if (name := type(error).__name__) not in LOCKED_OUT:
+            _notify(config, "on_failure", command, run, status="failed", error=name, message=str(error))
         raise
     status = run.log.result.get("status") if run.log is not None else None
     if status == "failed":
@@ -44,19 +45,11 @@ def notifying(config: Config, command: str) -> Iterator[Watched]:
         _notify(config, "on_drift", command, run)
 
 
-def _is_locked_out(error: Exception) -> bool:
-    """Whether another run was active, which is no failure."""
-    from chunksink.ingest.errors import IngestBusy
-    from chunksink.rebuild.errors import HomeLocked
-
-    return isinstance(error, HomeLocked | IngestBusy)
-
-
 def _notify(config: Config, setting: str, command: str, run: Watched, **problem: str) -> None:
     import orjson
 
     arguments: Sequence[str] | None = getattr(config, setting)
-    if arguments is None or command not in _COMMANDS:
+    if arguments is None or command not in COMMANDS:
         return
     log, report = run.log, dict[str, Any](command=command, home=str(config.home_path.absolute()))
     report |= {"run_id": None} if log is None else {"run_id": log.run_id, **log.result}

@@ -15,7 +15,7 @@ from chunksink.rebuild.status import HomeStatus
 
 _COMPLETE = ("ok", "refused")
 """Results of an update that confirmed every change. Refused documents are reported by the status."""
-_LOCKED_OUT = ("HomeLocked", "IngestBusy")
+LOCKED_OUT = ("HomeLocked", "IngestBusy")
 """Errors of a run that met another one. They are no failure of the index."""
 
 
@@ -78,7 +78,7 @@ def _since_complete_update(home: Path) -> Iterator[RunRecord]:
     """Runs that met a change, newest first, and at the end the last complete update, if it is recorded."""
     for run in runs_of(home, "ingest", *UPDATES):
         is_ingest = run.command == "ingest"
-        if run.error not in _LOCKED_OUT and (not is_ingest or run.facts.get("report", {}).get("partitions")):
+        if run.error not in LOCKED_OUT and (not is_ingest or run.facts.get("report", {}).get("partitions")):
             yield run
         if _is_complete(run):
             return
@@ -108,7 +108,7 @@ def _failed_run(home: Path) -> RunRecord | None:
 def _last_result(home: Path, *commands: str) -> RunRecord | None:
     """The last of these runs that was neither stopped nor locked out."""
     for run in runs_of(home, *commands):
-        if run.finished and run.status != "interrupted" and run.error not in _LOCKED_OUT:
+        if run.finished and run.status != "interrupted" and run.error not in LOCKED_OUT:
             return run
     return None
 
