@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from chunksink.index import Index
     from chunksink.search.question import Mode
 
+SPANS, MOST_IN_SEARCH = 100_000, 8
 WARM = 30  # questions before those that count
 COMPUTED, KNOWN = "hybrid", "hybrid, vector known"
 RECALL, LATENCY = "recall@100", "a search, vector known, p50"
@@ -75,6 +76,23 @@ def measure_recall(case: Measurement) -> None:
     case.found(LATENCY, median(case.keep(f"{LATENCY}, ms", took[1::2])))
 
 
+def measure_spans(case: Measurement) -> None:
+    """Spans of OpenTelemetry that nobody asked for."""
+    import chunksink
+    from chunksink.chunkbus.spans import span
+
+    bus = corpora.shared_bus(case.shared, case.number("chunks"))
+    home = corpora.built_home(case.shared, bus, "fts")
+    with chunksink.open(chunks=str(bus), home=str(home), sinks=("fts",)) as index:
+        search = median(_milliseconds(index, one, "keyword") for one in questions(bus, 100))
+    started = perf_counter()
+    for _ in range(SPANS):
+        with span("leg keyword", sink="fts", depth=100):
+            pass
+    each = 1000 * (perf_counter() - started) / SPANS
+    case.found("of a keyword search's time", MOST_IN_SEARCH * each / search)
+
+
 def _milliseconds(index: Index, text: str, mode: Mode) -> float:
     started = perf_counter()
     answer = index.search(text, mode=mode)
@@ -119,5 +137,12 @@ CASES = (
         (Figure(RECALL, "of them", at_least=0.995), Figure(LATENCY, "ms")),
         measure_recall,
         {"chunks": (2_000, 100_000), "sink": ("chroma", "chroma")},
+    ),
+    Case(
+        "spans",
+        "eight OpenTelemetry spans that are off, more than a search has",
+        (Figure("of a keyword search's time", "of 1", at_most=0.01),),
+        measure_spans,
+        {"chunks": (1_000, 20_000)},
     ),
 )

@@ -93,13 +93,7 @@ def _memory_file() -> IO[bytes]:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill the process and its children, also those that have left its group."""
-    import psutil
-
-    with suppress(psutil.Error):
-        for child in psutil.Process(process.pid).children(recursive=True):
-            with suppress(psutil.Error):
-                child.kill()
+    """Kill the process and its children."""
     with suppress(OSError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
