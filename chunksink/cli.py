@@ -7,8 +7,9 @@ import signal
 import sqlite3
 import sys
 import traceback
+from _thread import interrupt_main
 from importlib import import_module
-from threading import Event
+from threading import Event, Timer
 from types import FrameType
 
 import click
@@ -58,7 +59,9 @@ chunksink --help                  list all commands"""
 
 
 _hidden_interrupt = Event()
-"""Set when Ctrl-C interrupted a Python function called by SQLite: sqlite3 then raises its own error instead."""
+"""Set when Ctrl-C interrupted a function whose exceptions are dropped: a finalizer, or one that SQLite calls."""
+_REPEAT_SECONDS = 1.0
+"""When to repeat a dropped interrupt that ended nothing."""
 
 
 class OutputClosed(Exception):
@@ -100,6 +103,7 @@ class LazyGroup(click.Group):
         except (KeyboardInterrupt, Exception) as error:
             if not isinstance(error, KeyboardInterrupt) and not _hidden_interrupt.is_set():
                 raise
+            _hidden_interrupt.clear()
             if logs.is_json():  # click would print an empty line
                 raise click.Abort from error
             raise KeyboardInterrupt from error
@@ -171,15 +175,25 @@ def _handle_sigterm() -> None:
 
 
 def _detect_hidden_interrupts() -> None:
-    """Notice Ctrl-C in functions that SQLite calls: sqlite3 shows this hook their exceptions before it drops them."""
+    """Notice Ctrl-C in finalizers and in functions that SQLite calls. Python drops their exceptions after this hook.
+
+    sqlite3 then raises an error of its own. After a finalizer nothing happens, so the interrupt is repeated.
+    """
     sqlite3.enable_callback_tracebacks(True)
     show = sys.unraisablehook
 
+    def repeat() -> None:
+        if _hidden_interrupt.is_set():
+            interrupt_main()
+
     def note(dropped: "sys.UnraisableHookArgs") -> None:
-        if isinstance(dropped.exc_value, KeyboardInterrupt):
-            _hidden_interrupt.set()
-        else:
+        if not isinstance(dropped.exc_value, KeyboardInterrupt):
             show(dropped)
+            return
+        _hidden_interrupt.set()
+        timer = Timer(_REPEAT_SECONDS, repeat)
+        timer.daemon = True
+        timer.start()
 
     sys.unraisablehook = note
 

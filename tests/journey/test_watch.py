@@ -59,6 +59,9 @@ class Watcher:
         struck within an `exec`, as while a dataclass is made.
         """
         self._process.send_signal(signal.SIGINT)
+        return self.exit_code()
+
+    def exit_code(self) -> int:
         code = self._process.wait(PATIENCE)
         return 128 - code if code < 0 else code
 
@@ -163,6 +166,29 @@ def interrupted_step(self, line):
 ContentOf.step = interrupted_step
 main()
 """
+
+
+INTERRUPTED_WITHIN_FINALIZER = """
+import signal
+from chunksink.rebuild.catalog_rows import ContentOf
+from chunksink.cli import main
+class Interrupting:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+step = ContentOf.step
+def step_with_garbage(self, line):
+    Interrupting()
+    step(self, line)
+ContentOf.step = step_with_garbage
+main()
+"""
+
+
+def test_watch_ends_if_a_finalizer_was_interrupted(tmp_path: Path) -> None:
+    """Python drops the exceptions of finalizers."""
+    write(tmp_path / "chunks", "p1", BEES)
+    with watching(tmp_path, program=("-c", INTERRUPTED_WITHIN_FINALIZER)) as watcher:
+        assert watcher.exit_code() == Exit.INTERRUPTED
 
 
 @pytest.mark.parametrize(
