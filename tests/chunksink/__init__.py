@@ -1,1 +1,1 @@
-"""The command line as its users meet it: output, exit codes, signals."""
+"""Tests of the command line as users see it: output, exit codes, signals."""

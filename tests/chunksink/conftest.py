@@ -30,7 +30,7 @@ def shell(
     capsys: pytest.CaptureFixture[str],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Shell:
-    """The embedded default, without any setting."""
+    """A folder with the default configuration: fts and embedded Chroma."""
     for name in [name for name in os.environ if name.startswith(("CHUNKSINK_", "MEILI_"))]:
         monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
@@ -39,7 +39,7 @@ def shell(
 
 @pytest.fixture
 def quick_shell(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:
-    """Only fts, which needs no vectors."""
+    """A folder with fts only, which needs no vectors."""
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts")
     return shell
 
@@ -50,7 +50,7 @@ def public_index(
     meilisearch_server: MeilisearchServer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Any]:
-    """An index of a real Meilisearch with a unique configured name; removed afterwards."""
+    """An index of a real Meilisearch with a unique public name; removed afterwards."""
     name = f"e{uuid.uuid4().hex[:10]}"
     monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_INDEX", name)
     monkeypatch.setenv("MEILI_URL", meilisearch_server.url)

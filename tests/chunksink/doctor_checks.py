@@ -1,4 +1,4 @@
-"""The checks of `chunksink doctor`, and those that found a problem."""
+"""Runs the checks of `chunksink doctor`, and selects those that found a problem."""
 
 import json
 
@@ -16,7 +16,7 @@ def checks(shell: Shell, code: Exit = Exit.ENGINE) -> Checks:
 
 
 def problems(found: Checks) -> dict[str, str]:
-    """What is not ok; each such check has a remedy. The disk of this machine may be full."""
+    """The checks that are not ok. Each must have a remedy. Disk space is ignored, because this machine may be full."""
     wrong = {name: check for name, check in found.items() if check["verdict"] != "ok"}
     assert all(check["remedy"] for check in wrong.values())
     return {name: check["verdict"] for name, check in wrong.items() if name != "disk"}

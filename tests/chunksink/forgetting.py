@@ -19,7 +19,7 @@ def builds(shell: Shell) -> list[tuple[str, str]]:
 
 
 def cached(shell: Shell, *texts: str) -> list[str]:
-    """The texts among these that have a cached vector."""
+    """Those of these texts that have a cached vector."""
     hashes = {raw_key(text_hash(text)): text for text in texts}
     with VectorCache.open(shell.home / "vectors.db") as cache:
         found = cache.lookup(shell.live().model_fingerprint, list(hashes), dimension=8)
@@ -27,7 +27,7 @@ def cached(shell: Shell, *texts: str) -> list[str]:
 
 
 def traces(shell: Shell, *words: str, beside: str = "chroma") -> set[str]:
-    """Files of the home that contain one of these words, except those of the engine `beside`."""
+    """Files of the home that contain one of these words, except files of the engine `beside`."""
     return {
         str(file.relative_to(shell.home))
         for file in shell.home.rglob("*")

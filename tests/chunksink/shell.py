@@ -1,4 +1,4 @@
-"""The command line in this process and a separate folder, with test encoders instead of models."""
+"""Runs the command line in this process and in its own folder, with test encoders instead of models."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import closing
@@ -25,7 +25,7 @@ from tests.support.prepared import Prepared
 
 
 class Models:
-    """Encoders by model name, and the names that were loaded."""
+    """The test encoders by model name, and the names that were loaded."""
 
     def __init__(self) -> None:
         self.known: dict[str, HashEncoder] = {
@@ -102,13 +102,13 @@ class Shell:
             return state.live()
 
     def digests(self, *options: str) -> dict[str, str]:
-        """The digest of each sink; `verify` must find no difference."""
+        """The digest of each sink. Fails if `verify` finds a difference."""
         verified = self("verify", "--json", *options)
         assert verified.code == Exit.OK, verified
         return {name: sink["digest"] for name, sink in verified.json["sinks"].items()}
 
     def stored(self, sink: str, build_id: str | None = None) -> list[Stored]:
-        """The documents of a build, read from the engine; by default of the live one."""
+        """The documents of a build, read from the engine. The default is the live build."""
         with (
             closing(open_sink(sink, self.home, {})) as opened,
             closing(opened.open(build_id or self.live().builds[sink])) as build,

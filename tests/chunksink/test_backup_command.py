@@ -1,4 +1,4 @@
-"""`chunksink backup` and `restore`: complete or nothing, while other runs write, and beside engines that moved on."""
+"""`chunksink backup` and `restore`: complete or nothing, during other runs, and beside engines with newer content."""
 
 import gzip
 import io
@@ -165,7 +165,7 @@ def test_restore_refuses_a_home_with_records_and_keeps_what_force_replaces(quick
 
 
 def test_backup_while_syncs_write_is_consistent(quick_shell: Shell, tmp_path: Path) -> None:
-    """Each backup restores to records that pass their own checks and that a sync completes."""
+    """Each backup restores to records that pass their own checks and that the next sync completes."""
     quick_shell.synced(p1=[A])
     written: list[Path] = []
     stop = threading.Event()
@@ -238,7 +238,7 @@ def test_second_backup_to_the_same_file_waits_for_none(quick_shell: Shell) -> No
 
 @pytest.fixture
 def content(quick_shell: Shell) -> dict[str, bytes]:
-    """The members of a backup; the home is gone."""
+    """The members of a backup of a home that was then removed."""
     quick_shell.synced(p1=[A])
     content = members(saved(quick_shell))
     shutil.rmtree(quick_shell.home)
@@ -293,7 +293,7 @@ def test_restore_of_a_cut_off_or_changed_file_changes_nothing(content: dict[str,
             module.restore(quick_shell.home, file)
     for place in range(0, len(whole), len(whole) // 60):
         file.write_bytes(whole[:place] + bytes([whole[place] ^ 0x10]) + whole[place + 1 :])
-        if members_or_none(file) != content:  # else the change has no effect
+        if members_or_none(file) != content:  # otherwise the change has no effect
             with pytest.raises(BackupUnreadable):
                 module.restore(quick_shell.home, file)
     assert files(quick_shell.home) == {}
@@ -344,7 +344,7 @@ def test_restore_from_python_closes_readers_first(quick_shell: Shell) -> None:
 
 @pytest.mark.promise(9)
 def test_open_reader_follows_a_restore(quick_shell: Shell) -> None:
-    """As `serve` does: its records are replaced while it has them open."""
+    """`serve` is such a reader: its records are replaced while it has them open."""
     import chunksink
 
     quick_shell.synced(p1=[A])

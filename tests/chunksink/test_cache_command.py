@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("model")
 
 @pytest.fixture
 def model(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> HashEncoder:
-    """In place of one that takes seconds to load."""
+    """Replaces a model that takes seconds to load."""
     encoder = HashEncoder(dimension=8)
     monkeypatch.setattr(load, "load_encoder", lambda *_arguments, **_options: encoder)
     return encoder
@@ -34,7 +34,7 @@ def model(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> HashEncoder:
 
 @pytest.fixture
 def home(shell: Shell) -> Home:
-    """Two partitions of two sources each, indexed; the second was rewritten, so that one text is not used any more."""
+    """Two indexed partitions of two sources each. The second was rewritten, so one cached text is no longer used."""
     home = Home(shell.home, shell.root, fts)
     commit(home.root, "p1", [*source("docs/a.md", "a cat", "a mat"), *source("docs/b.md", "a boat")])
     commit(home.root, "p2", [*source("docs/c.md", "a cow"), *source("docs/d.md", "a cat")])
@@ -48,7 +48,7 @@ def rows(shell: Shell, *options: str) -> int:
     return int(shell("cache", "stats", "--json", *options).json["rows"])
 
 
-# -- looking ---------------------------------------------------------------------------------------------------------
+# -- show --------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("arguments", [["stats"], ["verify"], ["verify", "--repair"], ["gc"]])
@@ -81,7 +81,7 @@ def test_long_texts_lists_chunks_with_their_partition(home: Home, shell: Shell) 
         vectors = home.encoder.encode(["a cat", "a cow", "a boat"])
         opened.put(home.encoder.info, hashes, vectors, [9, 9, 4], replaced=hashes)
     listed = shell("cache", "long-texts", "--json").json["chunks"]
-    # "a cow" is no current chunk, and four is not more than four.
+    # "a cow" is not a current chunk, and four characters are not more than four
     assert [(chunk["partition"], chunk["text_hash"], chunk["length"]) for chunk in listed] == [
         ("p1", text_hash("a cat"), 9),
         ("p2", text_hash("a cat"), 9),
@@ -90,7 +90,7 @@ def test_long_texts_lists_chunks_with_their_partition(home: Home, shell: Shell) 
     assert (ended.code, "2 chunks of more than 4 tokens" in ended.out) == (Exit.OK, True)
 
 
-# -- keeping it sound and small --------------------------------------------------------------------------------------
+# -- check and shrink --------------------------------------------------------------------------------------------------
 
 
 def test_verify_finds_a_bad_row_and_repair_drops_it(home: Home, shell: Shell) -> None:
@@ -105,7 +105,7 @@ def test_verify_finds_a_bad_row_and_repair_drops_it(home: Home, shell: Shell) ->
 
 
 def damage(home: Home) -> bytes:
-    """Changes the file so that SQLite cannot make sense of it; returns what it holds then."""
+    """Damage the file so that SQLite cannot read it. Returns its content afterwards."""
     file = home.folder / "vectors.db"
     with VectorCache.open(file) as opened:
         opened.read("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -162,7 +162,7 @@ def test_gc_keeps_the_models_of_the_live_and_the_previous_build(home: Home, shel
 
 
 def test_gc_keeps_the_model_of_an_unfinished_build(home: Home, shell: Shell) -> None:
-    """Else the run that goes on with it would compute them again."""
+    """Otherwise the run that continues the build would compute its vectors again."""
 
     def fail() -> None:
         raise Unreachable("fts went away")
@@ -192,7 +192,7 @@ def test_gc_when_a_partition_is_missing_or_invalid_drops_nothing(home: Home, she
 
 
 def test_gc_that_would_empty_the_cache_is_refused(home: Home, shell: Shell) -> None:
-    """Most likely --chunks names the wrong folder."""
+    """The likely cause is a wrong folder in --chunks."""
     other = BusRoot(shell.folder / "other")
     for key in ("p1", "p2"):
         commit(other, key, source(f"docs/{key}.md", f"quite another text in {key}"))
@@ -208,7 +208,7 @@ def test_gc_during_another_write_is_locked(home: Home, shell: Shell, monkeypatch
     assert (ended.code, "another run is writing" in ended.err) == (Exit.LOCKED, True)
 
 
-# -- carrying it to other machines -----------------------------------------------------------------------------------
+# -- copy to other machines --------------------------------------------------------------------------------------------
 
 
 def segments_in(folder: Path) -> list[Path]:
@@ -220,7 +220,7 @@ def test_imported_cache_makes_the_same_index_without_encoding(
     kind: str, home: Home, shell: Shell, request: pytest.FixtureRequest
 ) -> None:
     place = "carried" if kind == "folder" else request.getfixturevalue("bucket")
-    open_storage(place).write("README", b"ours")  # it makes the bucket
+    open_storage(place).write("README", b"ours")  # creates the bucket
     exported = shell("cache", "export", place, "--json")
     assert (exported.code, exported.json["rows"], exported.json["segments"], exported.json["written"]) == (0, 5, 1, 1)
     assert shell("cache", "export", place, "--json").json["written"] == 0

@@ -25,7 +25,7 @@ def other_model(vector: Vectors) -> Vectors:
 
 
 def noise(vector: Vectors) -> Vectors:
-    """A cosine of 0.9995."""
+    """Noise that leaves a cosine of 0.9995."""
     across = np.roll(vector, 1)
     across = across - (across @ vector) * vector
     return vector + across * np.float32(0.0316 / np.linalg.norm(across))
@@ -39,7 +39,7 @@ def endpoint() -> Iterator[Server]:
 
 @pytest.fixture
 def server(endpoint: Server, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    """With one address for all tests, so that a prepared index names it."""
+    """A server with the same address in all tests, so that a prepared index names it."""
     monkeypatch.setenv("CHUNKSINK_ENDPOINT", endpoint.url)
     monkeypatch.setenv("CHUNKSINK_MODEL", "hash-model")
     refuse = endpoint.refuse
@@ -113,7 +113,7 @@ def test_a_new_name_takes_the_new_model(synced: Shell, server: Server, monkeypat
 
 
 def test_interrupted_rebuild_keeps_the_probes_for_later_runs(synced: Shell, server: Server) -> None:
-    """The first vectors of the new model are in the cache by then."""
+    """By then the first vectors of the new model are in the cache."""
     server.alter = other_model
     synced.commit("p2", *(source(f"{number}.md", f"text {number}") for number in range(200)), at=FEBRUARY)
     vectors = cached(synced)

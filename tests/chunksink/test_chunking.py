@@ -1,4 +1,4 @@
-"""`--chunking v2`: what an edit writes to real engines, and how a folder changes from one policy to the other."""
+"""`--chunking v2`: what an edit writes to real engines, and how a folder changes its policy."""
 
 import json
 
@@ -60,7 +60,7 @@ def test_an_edit_gives_one_chunk_a_new_id_and_sends_one_vector(
 
 
 def test_renamed_heading_keeps_ids_below_it_but_not_their_vectors(shell: Shell) -> None:
-    """The vector depends on the headings, too."""
+    """The vector depends on the headings as well as on the text."""
     write(shell, "docs/guide.md", "# Guide\n\n## Tea\n\nBoil.\n\n## Cups\n\nWash.")
     assert shell("ingest", "docs", "--chunking", "v2", "--sync").code == Exit.OK
     before = ids(shell, "chroma")
@@ -71,7 +71,7 @@ def test_renamed_heading_keeps_ids_below_it_but_not_their_vectors(shell: Shell) 
 
 
 def test_changing_the_policy_shows_in_the_plan_and_embeds_only_new_texts(shell: Shell, models: Models) -> None:
-    """Sections of one paragraph have the same text by both policies."""
+    """Sections of one paragraph have the same text under both policies."""
     write(shell, "docs/same.md", guide())
     write(shell, "docs/other.md", "# Tea\n\nRun this:\n\n```\nboil\n```\n")
     assert shell("ingest", "docs", "--sync").code == Exit.OK

@@ -1,4 +1,4 @@
-"""The command line as a whole: help, exit codes, and what it must not load."""
+"""The command line as a whole: help, exit codes, and which modules it does not load."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from tests.conftest import ROOT
 from tests.support.bus import source
 from tests.support.commands import commands
 
-# What takes long to import, or brings an engine along; `--help` answers before any of it.
+# Modules that are slow to import or start an engine. `--help` must not import them.
 HEAVY = {"numpy", "tqdm", "torch", "chromadb", "sentence_transformers", "meilisearch", "sqlite_utils", "transformers"}
 HEAVY |= {"starlette", "ray", "orjson", "mmh3", "rfc8785", "httpx", "requests", "pydantic", "markdown_it"}
 PACKAGES = {f"chunksink.{name}" for name in ("chunkbus", "ingest", "sinks", "embeddings", "rebuild", "search")}
@@ -49,7 +49,7 @@ def test_every_command_has_help_with_an_example(
 
 
 def loaded_after(statement: str) -> set[str]:
-    """The top-level modules that a fresh process holds after a statement, and the packages of chunksink."""
+    """The top-level modules and the packages of chunksink that are loaded in a new process after a statement."""
     program = f"import json, sys\n{statement}\njson.dump(sorted(sys.modules), sys.stderr)"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     modules = json.loads(done.stderr)
@@ -118,7 +118,7 @@ def test_interrupt_removes_its_sign_from_a_terminal(
 
 
 def test_exit_runs_no_garbage_collection() -> None:
-    """Among all that models and engines have brought in, that takes longer than many a command."""
+    """A collection over all objects of models and engines takes longer than many commands."""
     code = """
 import gc, sys
 class Left:
@@ -151,7 +151,7 @@ def test_shell_completion_offers_command_names() -> None:
 
 
 def test_closed_output_has_its_own_exit_code_for_rebuild_index() -> None:
-    """As `rebuild-index --help | head -0`; Python itself complains while it ends, where output is buffered."""
+    """As in `rebuild-index --help | head -0`. Python reports an error of its own at exit if output is buffered."""
     reading, writing = os.pipe()
     os.close(reading)
     code = "import sys; sys.argv[1:] = ['--help']; from chunksink.cli import rebuild_index; rebuild_index()"

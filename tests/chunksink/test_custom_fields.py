@@ -66,7 +66,7 @@ def tickets(shell: Shell) -> Shell:
 
 @pytest.fixture
 def plain(shell: Shell, models: Models) -> Shell:
-    """An index without custom fields; then they are configured."""
+    """An index without custom fields. They are configured afterwards."""
     shell.begin("plain tickets", "sync", p1=TICKETS)
     configure(shell, FIELDS)
     models.take_texts()
@@ -194,7 +194,7 @@ def test_removed_field_is_metadata_again(tickets: Shell, models: Models) -> None
 
 
 def test_what_only_a_search_needs_changes_no_document(tickets: Shell) -> None:
-    """`facet` and `sort` are of searches alone."""
+    """`facet` and `sort` concern searches only."""
     configure(tickets, FIELDS.replace('type = "number"\n', 'type = "number"\nfacet = true\n'))
     assert tickets("plan", "--json").json["chunks"] == {"written": 0, "deleted": 0}
     assert tickets("sync").code == Exit.OK
@@ -213,7 +213,7 @@ def test_changed_type_does_not_stop_searches_before_the_sync(tickets: Shell) -> 
 def test_index_of_the_version_before_is_updated_without_embedding(
     public_index: Any, shell: Shell, models: Models, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its documents have neither custom fields nor other metadata, its keyword index another layout, and its records
+    """Its documents lack custom fields and other metadata, its keyword index has another layout, and its records have
     no table of projections."""
     del public_index
     monkeypatch.setenv("CHUNKSINK_SINKS", "meilisearch,fts,chroma,jsonl")

@@ -1,4 +1,4 @@
-"""`chunksink dead-letters` lists refused documents, and marks them to be sent again."""
+"""`chunksink dead-letters` lists refused documents and marks them for another attempt."""
 
 import json
 from typing import Any
@@ -50,7 +50,7 @@ def test_list_with_sink_and_limit_is_restricted(shell: Shell) -> None:
 
 
 def test_retried_document_when_accepted_is_not_listed(home: Home, shell: Shell) -> None:
-    home.encoder = Home(home.folder, home.root).encoder  # has a vector for everything
+    home.encoder = Home(home.folder, home.root).encoder  # has a vector for every document
     assert shell("dead-letters", "retry").code == Exit.OK
     home.sync()
     assert letters(shell) == []

@@ -1,4 +1,4 @@
-"""The examples in the documentation: commands and options exist, configurations load, links lead somewhere."""
+"""Examples in the documentation: commands and options exist, configurations load, links have targets."""
 
 import ast
 import re

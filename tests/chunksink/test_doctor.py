@@ -1,4 +1,4 @@
-"""`chunksink doctor` finds what a run would fail over, and its remedies work."""
+"""`chunksink doctor` finds the problems that would make a run fail, and its remedies work."""
 
 import json
 import shutil
@@ -31,7 +31,7 @@ SOURCES = {name: [source(f"{name}.md", f"a cat of {name}")] for name in ("a", "b
 
 @pytest.fixture
 def built(shell: Shell) -> Shell:
-    """An index in both embedded engines, of three partitions."""
+    """An index of three partitions in both embedded engines."""
     return shell.begin("to examine", "sync", **SOURCES)
 
 
@@ -253,7 +253,7 @@ def test_damaged_records_and_cache_fail(built: Shell) -> None:
     found = checks(built)
     assert problems(found) == {"index": "fail", "cache": "fail"}
     assert "move the file away" in found["cache"]["found"]
-    assert "--repair" not in found["cache"]["remedy"]  # which refuses what never was a cache
+    assert "--repair" not in found["cache"]["remedy"]  # a file that never was a cache is refused
 
 
 def test_damaged_cache_has_a_working_remedy(built: Shell) -> None:
@@ -273,7 +273,7 @@ def test_missing_or_empty_home_id_fails_with_a_working_remedy(built: Shell) -> N
     file.unlink()
     assert problems(checks(built)) == {"index": "fail"}
     assert not file.exists()
-    assert built("status").code == Exit.OK  # which makes a new one id
+    assert built("status").code == Exit.OK  # makes a new id
     assert built("sync", "--adopt").code == Exit.OK
     assert is_sound(built)
 
@@ -301,7 +301,7 @@ def test_deleted_or_unreadable_live_builds_fail_with_working_remedies(built: She
     found = checks(built)
     assert problems(found) == {"live in fts": "fail", "live in chroma": "fail"}
     assert "is gone" in found["live in fts"]["found"] and "is gone" in found["live in chroma"]["found"]
-    assert built("sync").code == Exit.OK  # the remedy that is named
+    assert built("sync").code == Exit.OK  # the remedy that the check names
     assert is_sound(built)
     foreign(Path(built("endpoints", "--json").json["sinks"]["fts"]["path"]))
     assert problems(checks(built)) == {"live in fts": "fail"}

@@ -17,7 +17,7 @@ from tests.support.damaged_files import foreign
 
 @pytest.fixture
 def served(quick_shell: Shell, public_index: Any, monkeypatch: pytest.MonkeyPatch) -> Shell:
-    """A Meilisearch without an index of this name yet."""
+    """A Meilisearch that has no index of this name yet."""
     monkeypatch.setenv("CHUNKSINK_SINKS", "meilisearch")
     monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_VECTORS", "false")
     quick_shell.commit("p", source("a.md", "a cat"))
@@ -62,7 +62,7 @@ def test_unusable_settings_file_fails(
         "rankingRulez (did you mean rankingRules?), typoTolerance.enabeld (did you mean enabled?)"
         in found["settings of meilisearch"]["found"]
     )
-    assert served("sync").code == Exit.ENGINE  # so Meilisearch does refuse it
+    assert served("sync").code == Exit.ENGINE  # Meilisearch itself refuses it, too
 
 
 def test_public_name_of_another_home_fails(served: Shell) -> None:
@@ -71,7 +71,7 @@ def test_public_name_of_another_home_fails(served: Shell) -> None:
     found = checks(served)
     assert problems(found) == {"public name in meilisearch": "fail"}
     assert "made by another home" in found["public name in meilisearch"]["found"]
-    assert served("sync", "--adopt").code == Exit.OK  # the remedy that it names
+    assert served("sync", "--adopt").code == Exit.OK  # the remedy that the check names
     assert is_sound(served)
     foreign(served.home / "state.db")
     found = checks(served)
@@ -84,7 +84,7 @@ def test_foreign_public_name_before_the_first_sync_fails(
 ) -> None:
     client = meilisearch.Client(meilisearch_server.url, meilisearch_server.key)
     client.wait_for_task(public_index.add_documents([{"id": "1", "title": "a product"}]).task_uid)
-    for _ in range(2):  # the second time after a sync that was refused
+    for _ in range(2):  # the second time after a refused sync
         found = checks(served)
         assert problems(found) == {"public name in meilisearch": "fail"}
         assert "was not created by chunksink" in found["public name in meilisearch"]["found"]

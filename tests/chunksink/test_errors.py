@@ -1,4 +1,4 @@
-"""`chunksink.errors` is one tree; errors of the system get a remedy, and a bug keeps its traceback."""
+"""`chunksink.errors` is one hierarchy. System errors get a remedy, and a bug keeps its traceback."""
 
 import errno
 import inspect
@@ -84,7 +84,7 @@ def test_bug_with_json_is_printed_as_json_and_traceback(command: str, shell: She
 
 
 def test_error_message_with_invalid_unicode_is_escaped(capsys: pytest.CaptureFixture[str]) -> None:
-    """As the names of files can be."""
+    """File names may contain such characters."""
     print_failure(click.ClickException("no \udcff"), Exit.BUG)
     assert json.loads(capsys.readouterr().out)["error"]["message"] == "no \\udcff"
 

@@ -25,7 +25,7 @@ def measured(shell: Shell, judged: str, *arguments: str) -> Ended:
 
 
 def qrels(name: str) -> str:
-    """With documents named so."""
+    """Judgements whose documents are named by this template."""
     pets, law, sea = (name.format(source) for source in ("pets", "law", "sea"))
     return f"query-id\tcorpus-id\tscore\n1\t{pets}\t1\n2\t{law}\t2\n2\t{sea}\t1\n"
 
@@ -34,7 +34,7 @@ def qrels(name: str) -> str:
     ("field", "name"), [("document_id", "docs/{}.md@1"), ("source_uri", "docs/{}.md"), ("filename", "{}")]
 )
 def test_keyword_figures_by_hand(built: Shell, field: str, name: str) -> None:
-    """`cat` finds the longer text first or second; `levy` finds law, and never the sea."""
+    """`cat` finds the longer text first or second. `levy` finds law and never the sea."""
     ended = measured(built, qrels(name), "--mode", "keyword", "--json")
     report = ended.json
     assert (ended.code, report["queries"], report["queries_not_judged"]) == (Exit.OK, 2, 1)
@@ -88,7 +88,7 @@ def test_eval_of_unusable_judgements_is_a_usage_error(built: Shell, judged: str,
 
 
 def test_copies_of_a_hit_count_as_found(quick_shell: Shell) -> None:
-    """A search shows both as one hit."""
+    """A search shows both copies as one hit."""
     quick_shell.synced(p1=[source("docs/pets.md", "a cat"), source("docs/twin.md", "a cat")])
     report = measured(quick_shell, "1\tpets\t1\n1\ttwin\t1\n", "--mode", "keyword", "--id", "filename", "--json").json
     assert report["modes"]["keyword"]["recall@100"]["mean"] == 1.0

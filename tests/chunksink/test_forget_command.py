@@ -1,4 +1,4 @@
-"""`chunksink forget` erases a source from everything that chunksink writes, and names the rest."""
+"""`chunksink forget` erases a source from everything that chunksink writes, and names what it cannot erase."""
 
 import shutil
 from contextlib import closing
@@ -19,7 +19,7 @@ from tests.support.bus import FEBRUARY, MARCH, parent_of, source
 
 
 def withdraw(shell: Shell) -> None:
-    """The secret leaves the bus and the live builds; the generation before goes on holding it."""
+    """Remove the secret from the chunks and the live builds. The previous generation keeps it."""
     shell.commit("p1", at=FEBRUARY)
     assert shell("sync").code == Exit.OK
 
@@ -88,7 +88,7 @@ def test_forget_while_the_chunks_contain_it_is_undone_by_the_next_sync(twice: Sh
 
 
 def test_findings_of_a_missing_partition_are_erased(quick_shell: Shell) -> None:
-    """Two versions in one partition are a finding, with the names of both."""
+    """The finding is that one partition has two versions of a source. It contains the names of both."""
     quick_shell.synced(p1=[SECRET, source("secret.md", "of cheese", version="2")], p2=[OTHER])
     quick_shell.remove("p1")
     assert quick_shell("sync").code == Exit.INVALID_INPUT
@@ -99,7 +99,7 @@ def test_findings_of_a_missing_partition_are_erased(quick_shell: Shell) -> None:
 
 @pytest.mark.parametrize("name", ["secret.md", "./secret.md", parent_of("secret.md"), "secret.md@1"])
 def test_forget_of_a_source_that_only_builds_have(name: str, twice: Shell) -> None:
-    """Withdrawn and synced: no chunk names it any more, and the receipts are lost."""
+    """The source was withdrawn and the index synced, so no chunk names it. The receipts are lost, too."""
     withdraw(twice)
     lose(twice, "receipt")
     ended = twice("forget", name, "--json")
@@ -112,7 +112,7 @@ def test_forget_of_a_source_that_only_builds_have(name: str, twice: Shell) -> No
 
 @pytest.fixture
 def former(shell: Shell) -> Shell:
-    """With a source that was edited, and each time synced."""
+    """A source that was synced, edited and synced again."""
     shell.begin("former", "sync", p1=[SECRET], p2=[OTHER])
     shell.synced(p1=[source("secret.md", "the moon is made of cheddar", version="2", at=FEBRUARY)])
     return shell
@@ -125,7 +125,7 @@ TOMBSTONE = Tombstone(parent_id=parent_of("secret.md"), at=MARCH)
 def test_forget_of_a_source_that_was_edited_withdrawn_and_synced(
     name: str, tombstones: list[Tombstone], former: Shell
 ) -> None:
-    """No build holds it, whose freed pages still do, and no chunk names it."""
+    """No chunk names it and no build has it, but freed pages of the builds still contain its words."""
     former.commit("p1", at=FEBRUARY, tombstones=tombstones)
     assert former("sync").code == Exit.OK
     assert traces(former, "cheese", "cheddar") != set()
@@ -166,7 +166,7 @@ def test_cache_gc_drops_the_notes_about_former_texts(former: Shell) -> None:
 
 
 def test_forget_of_a_source_that_only_a_tombstone_names(former: Shell) -> None:
-    """The records were made anew since."""
+    """The records were created again after it was withdrawn."""
     former.commit("p1", at=FEBRUARY, tombstones=[TOMBSTONE])
     assert former("sync").code == Exit.OK
     lose(former, "former_text", "former_document")
@@ -204,8 +204,8 @@ def test_forget_blanks_lines_of_run_records(twice: Shell) -> None:
 
 
 def test_forget_does_not_name_the_source_in_its_own_record(twice: Shell) -> None:
-    twice.cut_off("p1")  # what is wrong with it is told in this record too
-    assert twice("forget", "secret.md").code == Exit.INVALID_INPUT  # it may become valid again
+    twice.cut_off("p1")  # the finding is in the record of this run, too
+    assert twice("forget", "secret.md").code == Exit.INVALID_INPUT  # the partition may become valid again
     assert traces(twice, parent_of("secret.md")) == set()
 
 
@@ -213,7 +213,7 @@ CANARY = "kanarienvogelsang"
 
 
 def test_forget_leaves_no_word_in_any_file(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also while others read, so that no log is emptied by closing; and with what kills have left."""
+    """Also while a reader is open, so that SQLite keeps its log, and in files that killed runs left behind."""
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts,chroma,jsonl")
     secret = source("canary.md", f"hush, a {CANARY} sings", f"\u6771\u4eac {CANARY}", f"{CANARY}s " * 300)
     shell.commit("p1", secret)
@@ -237,13 +237,14 @@ def test_forget_leaves_no_word_in_any_file(shell: Shell, monkeypatch: pytest.Mon
     assert traces(shell, CANARY, beside="fts") != set(), "what the message says of Chroma is true"
     for _ in range(2):
         assert shell("rebuild").code == Exit.OK
-    # Chroma's index holds memory that it never set, here of the process that has done all this.
+    # Chroma's index files contain uninitialised memory, here of this process, which has seen all these words.
     assert {file for file in traces(shell, *names, beside="fts") if not file.endswith("data_level0.bin")} == set()
     assert shell("verify").code == Exit.OK
 
 
 def test_forget_names_a_former_sink_that_does_not_answer(twice: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Taken out of the configuration, and its server is off: all else is erased, and that it may hold it is said."""
+    """The sink is no longer configured and its server is off. Everything else is erased, and the message names the
+    sink."""
     with State.existing(twice.home) as state, write_transaction(state.db):
         state.db.execute("insert into build (generation, sink, id) select live, 'meilisearch', 'old' from pointer")
     monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_URL", "http://127.0.0.1:9")
@@ -256,7 +257,7 @@ def test_forget_names_a_former_sink_that_does_not_answer(twice: Shell, monkeypat
 
 
 def test_forget_during_a_rebuild_is_locked(twice: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has read the source already, and would write it again."""
+    """The rebuild has already read the source and would write it again."""
     monkeypatch.setattr("chunksink.rebuild.locks.WAIT_SECONDS", 0.1)
     twice.commit("p1", [], tombstones=GONE)
     with RebuildLock(twice.home)():

@@ -1,4 +1,4 @@
-"""Which source a name means to `chunksink forget`, and which words are none."""
+"""Which source a name means to `chunksink forget`, and which names are refused."""
 
 import pytest
 
@@ -62,7 +62,7 @@ def of_two(shell: Shell) -> Shell:
 
 @pytest.mark.parametrize("withdrawn", [False, True])
 def test_forget_with_a_tenant_erases_only_its_source(of_two: Shell, withdrawn: bool) -> None:
-    if withdrawn:  # then only the builds know whose it was
+    if withdrawn:  # then only the builds know the tenant
         of_two("rebuild")
         for key in ("north", "south"):
             of_two.commit(key, at=FEBRUARY)

@@ -22,7 +22,7 @@ def nobody_searched(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def in_child(work: Callable[[], object]) -> bool:
-    """Whether it was refused there."""
+    """Whether the child process was refused."""
     child = os.fork()
     if child == 0:
         try:

@@ -30,7 +30,7 @@ def fresh(quick_shell: Shell) -> Callable[..., Freshness]:
 
 
 def changed(shell: Shell, key: str, text: str, *, seconds_ago: float = 0) -> None:
-    """Commit a partition as if it had been done earlier."""
+    """Commit a partition with an earlier time."""
     shell.commit(key, source("a.md", text, version=text))
     at = time() - seconds_ago
     for file in (shell.root.manifest_file(key), shell.root.chunks_file(key)):
@@ -56,7 +56,7 @@ def test_lag_is_the_age_of_the_oldest_pending_partition(quick_shell: Shell, fres
 
 
 def test_change_is_not_older_than_the_last_complete_update(quick_shell: Shell, fresh: Callable[..., Freshness]) -> None:
-    """Copying tools keep the times of files."""
+    """Copying tools keep the modification times of files."""
     quick_shell.synced(p1=[source("a.md", "a cat")])
     changed(quick_shell, "p2", "a dog", seconds_ago=100 * HOUR)
     assert fresh(HOUR).lag == pytest.approx(HOUR, abs=60)

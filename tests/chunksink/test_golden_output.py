@@ -55,7 +55,7 @@ NORMAL = {
     r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)?": "TIME",
     r"\d{4}-\d\d-\d\d \d\d:\d\d UTC": "TIME",
     r"\d+\.\d s\b": "SECONDS",
-    r"about \d+ s at the pace of the last run\n": "",  # only a slow machine has it
+    r"about \d+ s at the pace of the last run\n": "",  # appears on slow machines only
     r"[\d.,]+ (kB|MB|bytes)": "SIZE",
     r"(sha256|plan|digest) [0-9a-f]{64}": r"\1 HASH",
 }

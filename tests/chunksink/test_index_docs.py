@@ -1,4 +1,4 @@
-"""The snippets of docs/python.md, run in their order."""
+"""Runs the snippets of docs/python.md in their order."""
 
 import os
 import re
@@ -73,7 +73,7 @@ def test_snippet_for_meilisearch_finds_only_its_tenant(
 def test_snippet_for_chroma_finds_the_text(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With the model of the live index, though another one is configured by now."""
+    """It uses the model of the live index, although another one is configured by then."""
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
     shell.synced(p1=[ACME, OTHER])
     monkeypatch.setenv("CHUNKSINK_MODEL", "other")
@@ -88,7 +88,7 @@ def test_snippet_for_chroma_finds_the_text(
 
 
 def names(heading: str) -> set[str]:
-    """What a table of the page names."""
+    """The names in the first column of a table of the page."""
     table = PAGE.partition(f"| {heading} | |\n")[2].partition("\n\n")[0]
     cells = " ".join(row.split("|")[1] for row in table.splitlines()[1:])
     return set(re.findall(r"`(?:answer\.)?(\w+)(?:\(\))?`", cells))

@@ -35,7 +35,7 @@ def library(shell: Shell) -> Shell:
 
 
 def operands(command: click.Command) -> Iterator[str]:
-    """Something for each argument and option that must be there."""
+    """A value for each required argument and option."""
     for parameter in command.params:
         if parameter.required:
             yield from [] if isinstance(parameter, click.Argument) else parameter.opts[:1]
@@ -48,7 +48,7 @@ def test_most_commands_have_the_index_option() -> None:
 
 @pytest.mark.parametrize(("name", "command"), WITH_HOME, ids=[name for name, _ in WITH_HOME])
 def test_unknown_index_is_an_error_in_every_command(name: str, command: click.Command, library: Shell) -> None:
-    """An unknown index is an error before anything is done; `doctor` reports it as a check."""
+    """The error comes before any change. `doctor` reports it as a check."""
     ended = library(*name.split(), *operands(command), "--index", "films")
     assert ended.code == (Exit.ENGINE if name == "doctor" else Exit.USAGE)
     assert "chunksink.toml has no [index.films]; it has: books, notes" in ended.out + ended.err

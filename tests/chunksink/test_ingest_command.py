@@ -146,11 +146,11 @@ def test_validate_with_chunking_finds_breaches(shell: Shell) -> None:
     assert any(finding["code"] == "CHUNKING_FAILED" for finding in ended.json["findings"])
 
 
-# -- what is gone, and the sync ----------------------------------------------------------------------------------------
+# -- missing files, and the sync ---------------------------------------------------------------------------------------
 
 
 def test_prune_of_an_empty_folder_needs_allow_deletions(quick_shell: Shell) -> None:
-    """The number holds for the sync too."""
+    """The number also applies to the sync."""
     for number in range(12):
         write(quick_shell, f"docs/{number}.md", f"Text {number}.")
     assert quick_shell("ingest", "docs", "--sync").code == Exit.OK

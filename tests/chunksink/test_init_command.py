@@ -28,7 +28,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def uncommented() -> str:
-    """The file with all that can be set, set."""
+    """The file with every commented setting enabled."""
     return re.sub(r"(?m)^# (\[|[a-z_]+ = )", r"\1", content())
 
 

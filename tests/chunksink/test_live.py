@@ -1,4 +1,4 @@
-"""A search that stays open follows what others write and flip, without an error in between."""
+"""A search that stays open follows what other processes write and which generation is live, without an error."""
 
 import shutil
 import sqlite3
@@ -55,7 +55,7 @@ def texts(live: LiveSearch, query: str, mode: str = "hybrid") -> set[str]:
 
 
 def test_keyword_sink_supplies_the_families_of_vector_hits(live: LiveSearch, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Chroma takes ten times as long to say it."""
+    """Asking Chroma for them takes ten times as long."""
     families: dict[str, str] = {}
     query = ChromaReader.query
 
@@ -95,7 +95,7 @@ def test_flip_is_followed_and_old_builds_are_released(built: Shell, live: LiveSe
     old = built.live()
     assert texts(live, "cat")
     with State.existing(built.home) as state, removing(state, old) as alone:
-        assert not alone  # nobody takes it away under a reader
+        assert not alone  # a build is not removed while a reader uses it
     assert built("rebuild").code == Exit.OK
     assert live.generation() == built.live() != old
     assert texts(live, "cat")
@@ -107,7 +107,7 @@ def test_flip_is_followed_and_old_builds_are_released(built: Shell, live: LiveSe
 
 @pytest.mark.promise(9)
 def test_searches_during_syncs_and_rebuilds_have_no_errors(built: Shell, live: LiveSearch) -> None:
-    """No answer is an error, and none lacks what is there all the time."""
+    """No question fails, and every answer has the documents that never change."""
     stop = threading.Event()
     wrong: list[object] = []
     answered = [0]
@@ -152,7 +152,7 @@ def test_recreated_home_is_opened(built: Shell, live: LiveSearch) -> None:
 def test_flip_after_a_failed_opening_is_followed_by_the_next_question(
     built: Shell, live: LiveSearch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One question meets a full disk, and not all that come after it the old generation."""
+    """One question fails because the disk is full. The next one sees the new generation."""
     old = live.generation()
     assert built("rebuild").code == Exit.OK
 
@@ -166,7 +166,7 @@ def test_flip_after_a_failed_opening_is_followed_by_the_next_question(
 
 
 def test_replaced_state_file_is_watched(built: Shell, live: LiveSearch) -> None:
-    """A copy that was put back: it says what the old ones said, until the next flip."""
+    """A restored copy of the file has the same content until the next flip."""
     old = live.generation()
     file = built.home / "state.db"
     shutil.copy(file, copy := file.with_name("copy.db"))
@@ -243,7 +243,7 @@ def test_first_questions_at_once_open_one_search(built: Shell, monkeypatch: pyte
 
 
 def test_restored_leg_is_opened_again_during_searches(built: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each question looks whether something was written; that is no reason to wait on."""
+    """Checks for changes after each question do not postpone the next attempt to open the leg."""
     monkeypatch.setattr("chunksink.live._RETRY_SECONDS", 0.3)
     build = built.home / "chroma" / built.live().builds["chroma"]
     aside = build.with_name("aside")
@@ -259,7 +259,7 @@ def test_restored_leg_is_opened_again_during_searches(built: Shell, monkeypatch:
 
 @pytest.mark.parametrize("closed", [True, False])
 def test_warm_ignores_errors_after_close(built: Shell, monkeypatch: pytest.MonkeyPatch, closed: bool) -> None:
-    """A model that is loaded while all around it is torn down fails as it likes. Else that is a bug, and is told."""
+    """Loading a model may fail in any way during shutdown. At other times such an error is a bug and is raised."""
 
     def fail(*_arguments: object, **_options: object) -> None:
         if closed:
@@ -292,7 +292,7 @@ def test_index_search_and_get_chunk_return_hits(built: Shell) -> None:
 
 @pytest.mark.usefixtures("public_index")
 def test_engine_mode_without_vectors_in_the_engine_is_an_error(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another sink of the index has them."""
+    """Another sink of the index has vectors."""
     monkeypatch.setenv("CHUNKSINK_SINKS", "meilisearch,chroma")
     monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_VECTORS", "false")
     shell.synced(p1=[A])

@@ -24,7 +24,7 @@ PARTS = {"cache": "vectors.db*", "records": "state.db*", "fts": "fts", "chroma":
 
 
 def losses(*parts: str) -> list[tuple[str, ...]]:
-    """Each alone, and all at once; in `make soak` every combination."""
+    """Each part alone, and all at once. With `make soak`, every combination."""
     numbers = range(1, len(parts) + 1) if HEAVY else (1, len(parts))
     return list(chain.from_iterable(combinations(parts, number) for number in numbers))
 
@@ -67,7 +67,7 @@ def is_brought_back(shell: Shell, models: Models, lost: tuple[str, ...], lose: C
     assert ended.code == Exit.OK, ended
     computed = bool(models.take_texts())
     assert computed == ("cache" in lost and not {"records", "chroma", "meilisearch"}.isdisjoint(lost))
-    # Of a cache that is lost nothing is left to compare vectors with, but where they had to be computed again.
+    # without the cache there is nothing to compare vectors with, unless they were computed again
     deep = ["--deep"] if computed or "cache" not in lost else []
     assert shell.digests(*deep) == before
     again = shell("sync", "--json").json
@@ -79,7 +79,7 @@ def is_brought_back(shell: Shell, models: Models, lost: tuple[str, ...], lose: C
 
 
 def named(shell: Shell, sink: str) -> dict[str, set[str]]:
-    """What verify says of it; of the other one it must have nothing to say."""
+    """The ids in verify's findings for this sink. The other sink must have no findings."""
     ended = shell("verify", "--json")
     assert ended.code == Exit.DRIFT
     assert [name for name, found in ended.json["sinks"].items() if not found["ok"]] == [sink]
@@ -114,8 +114,8 @@ def test_repair_restores_lost_changed_and_foreign_documents_in_meilisearch(
 @pytest.mark.promise(4)
 @pytest.mark.parametrize("what", sampled(["one page", "vectors", "all pages"]))
 def test_damaged_chroma_file_fails_a_sync_and_is_repaired(what: str, shell: Shell, models: Models) -> None:
-    """Nothing to do is no reason not to look. All of its vectors are in the cache, so none is computed again."""
-    # Chroma writes its vector files from a thousand documents on.
+    """A sync with nothing to write still checks the build. All vectors are in the cache, so none is computed again."""
+    # Chroma writes vector files for a thousand documents or more
     texts = [f"a text with the number {number}" for number in range(1200 if what == "vectors" else 60)]
     shell.synced(p1=(source(f"docs/{number}.md", *texts[number::12]) for number in range(12)))
     sound = shell.digests()
@@ -125,7 +125,7 @@ def test_damaged_chroma_file_fails_a_sync_and_is_repaired(what: str, shell: Shel
         file.write_bytes(held[: len(held) // 2])
         found = named(shell, "chroma")
         assert (len(found["missing"]), found["extra"], found["changed"]) == (len(texts), set(), set())
-    else:  # past SQLite, so that nothing in its head says so
+    else:  # written without SQLite, so that the file header does not show the change
         end = 2 * _PAGE if what == "one page" else len(held)
         file.write_bytes(held[:_PAGE] + b"\xff" * (end - _PAGE) + held[end:])
     models.take_texts()
@@ -180,7 +180,7 @@ def test_repair_fixes_what_verify_reports(harm: Callable[[Path], None], keywords
     harm(keyword_file(keywords))
     found = keywords("verify")
     assert "state.db" not in found.err
-    if found.code == Exit.OK:  # a page that nobody uses
+    if found.code == Exit.OK:  # a page that is not in use
         return
     assert found.code == Exit.DRIFT
     assert "`chunksink verify --repair` fixes it" in found.out + found.err
@@ -238,11 +238,11 @@ def test_lost_jsonl_files_are_restored(
     named = shell("verify")
     assert named.code in (Exit.ENGINE, Exit.DRIFT)
     assert "`chunksink verify --repair`" in named.err
-    if what == "link":  # the build itself is whole
+    if what == "link":  # the build itself is complete
         assert "other programs do not find it" in named.err
     else:
         assert "jsonl: " in named.err
-    if remedy == ("sync",) and what in ("families", "marker"):  # what is there is not thrown away by a mere sync
+    if remedy == ("sync",) and what in ("families", "marker"):  # a plain sync does not discard existing content
         assert shell(*remedy).code == Exit.ENGINE
         return
     assert shell(*remedy).code == Exit.OK

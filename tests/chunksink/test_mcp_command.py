@@ -19,7 +19,7 @@ SEA = source("sea.md", "The vessel left the harbour", "A boat needs paint")
 
 
 def answers_of(folder: Path, *calls: tuple[str, dict[str, Any]], arguments: tuple[str, ...] = ()) -> list[Any]:
-    """The answers of one session: the tools by name, then the result of each call."""
+    """One session: the tools by name, then the result of each call."""
     # Slow to import; every process of the suite reads this file.
     from mcp import ClientSession, StdioServerParameters
     from mcp.client.stdio import stdio_client
@@ -55,7 +55,7 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "'color' cannot be filtered": ("search", {"query": "cat", "filters": ["color=red"]}),
     "query is empty": ("search", {"query": "  "}),
     "no chunk 'nowhere'": ("get_chunk", {"chunk_id": "nowhere"}),
-    # To ignore a misspelt filter would answer another question.
+    # ignoring a misspelt filter would answer another question
     "'filter', 'top_k'": ("search", {"query": "cat", "filter": ["source_type=md"], "top_k": 1}),
     "'around'": ("get_chunk", {"chunk_id": "x", "around": 2}),
     "later": ("search", {"query": "cat", "mode": "keyword"}),

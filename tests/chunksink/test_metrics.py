@@ -39,7 +39,7 @@ CANARY = "canary-7f31"
 
 
 def samples(text: str, *, openmetrics: bool = False) -> dict[str, float]:
-    """The values by name, with the labels as they are written."""
+    """The values by name, including the labels as written."""
     families: list[Metric] = list((parse_openmetrics if openmetrics else parse)(text))
     return {
         each.name + "".join(f"{{{name}={value}}}" for name, value in sorted(each.labels.items()) if value): each.value

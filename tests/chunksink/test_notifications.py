@@ -31,7 +31,7 @@ time.sleep(600)
 
 
 class Mailbox:
-    """What the commands were given."""
+    """The reports that the commands received."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -48,7 +48,7 @@ class Mailbox:
         return self._folder / f"{setting}.out"
 
     def take(self, setting: str) -> Any:
-        """The report since the last call; None if there was none."""
+        """The report since the last call, or None."""
         file = self.file(setting)
         if not file.exists():
             return None

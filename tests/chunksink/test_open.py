@@ -1,4 +1,4 @@
-"""`chunksink.open()`: the runs of the command line for programs, with reports and exceptions and nothing printed."""
+"""`chunksink.open()` offers the runs of the command line to programs: reports and exceptions, and no printed output."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,7 +22,7 @@ A, B = source("a.md", "a cat", "a mat"), source("b.md", "a boat")
 
 @pytest.fixture
 def silent(quick_shell: Shell, capsys: pytest.CaptureFixture[str]) -> Shell:
-    """Chunks of two sources; calls are made without the command line."""
+    """Chunks of two sources, used without the command line."""
     quick_shell.commit("p1", A)
     quick_shell.commit("p2", B)
     capsys.readouterr()
@@ -148,7 +148,7 @@ def test_failed_run_raises_its_error_class(
 def test_process_for_vectors_is_started_only_for_many_chunks(
     shell: Shell, much: int, processes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the first sync and by a rebuild."""
+    """Both by the first sync and by a rebuild."""
     started: list[object] = []
     real = EmbeddedChromaSink.prepare
     monkeypatch.setattr(rebuild, "_WORTH_PREPARING", much)

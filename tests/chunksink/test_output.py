@@ -1,4 +1,4 @@
-"""Lines for people: they fit the terminal, and lists that are cut end with the true number of what is left out."""
+"""Lines for people: they fit the terminal, and shortened lists end with the number of items left out."""
 
 import pytest
 

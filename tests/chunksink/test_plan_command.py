@@ -1,4 +1,4 @@
-"""`chunksink plan` shows what a sync would do and cost; `sync --plan` does exactly that or nothing."""
+"""`chunksink plan` shows what a sync would do and cost. `sync --plan` does exactly that or nothing."""
 
 import re
 import shutil
@@ -23,7 +23,8 @@ A, B, C = source("a.md", "a cat", "a mat"), source("b.md", "a boat"), source("c.
 
 @pytest.fixture
 def moved(shell: Shell, models: Models) -> Shell:
-    """An index, and a bus that has moved on: `a.md` edited, `b.md` gone, `d.md` new; one of the texts is known."""
+    """An index, and chunks that have changed since: `a.md` edited, `b.md` removed, `d.md` new. One text is in the
+    cache."""
     shell.begin("planned", "sync", p1=[A, B], p2=[C])
     models.take_texts()
     models.loaded.clear()
@@ -45,7 +46,7 @@ def test_plan_json_has_counts_and_examples(moved: Shell, models: Models) -> None
     assert set(plan["sinks"]) == {"fts", "chroma"}
     assert all(sink["families"]["changed"] == 1 for sink in plan["sinks"].values())
     assert (plan["cost"], plan["rebuild_due"]) == (None, None)
-    assert plan["seconds"] >= 0  # the first sync has measured
+    assert plan["seconds"] >= 0  # measured by the first sync
     assert (models.loaded, moved.files(), moved.texts("chroma")) == ([], engines, texts)
 
 
@@ -80,9 +81,9 @@ def test_sync_with_a_plan_executes_only_that_plan(moved: Shell) -> None:
     assert (short.code, f"'{named[:11]}' is too short" in short.err) == (Exit.USAGE, True)
     assert moved("sync", "--plan", named[:12]).code == Exit.OK
     again = moved("sync", "--plan", named)
-    assert (again.code, again.out) == (Exit.OTHER_PLAN, "")  # it is done: now there is another
+    assert (again.code, again.out) == (Exit.OTHER_PLAN, "")  # after its execution, the plan is another one
     idle = moved("plan", "--json").json["hash"]
-    moved.root.manifest_file("p2").unlink()  # a source that is held from now on makes another plan, too
+    moved.root.manifest_file("p2").unlink()  # a source that is held from now on also changes the plan
     assert moved("sync", "--plan", idle).code == Exit.OTHER_PLAN
 
 
@@ -112,7 +113,7 @@ def test_plan_before_the_first_sync_shows_its_cost(
 
 @pytest.mark.parametrize("how", ["gone", "broken"])
 def test_plan_with_an_unreadable_build_writes_all_of_it(how: str, quick_shell: Shell) -> None:
-    """And looking changes nothing: what was confirmed is still there for the brake."""
+    """A plan changes nothing: the confirmed documents still count for the deletion brake."""
     shell = quick_shell
     shell.synced(p1=[A, B])
     file = Path(shell("endpoints", "--json").json["sinks"]["fts"]["path"])
@@ -135,7 +136,7 @@ def test_plan_with_an_unreadable_build_writes_all_of_it(how: str, quick_shell: S
 def test_sync_with_a_plan_builds_no_first_index_and_no_new_sink(
     quick_shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither the first index nor one for a new sink: a plan is about what is live."""
+    """A plan concerns the live sinks only."""
     quick_shell.commit("p1", A, B)
     ended = quick_shell("sync", "--plan", "0" * 64)
     assert (ended.code, ended.out) == (Exit.USAGE, "")
@@ -187,7 +188,7 @@ def test_plan_reads_rewritten_chunks_again(
 
 @pytest.fixture
 def cached(moved: Shell, models: Models) -> Shell:
-    """Nothing but the cache is left in the home."""
+    """A home that has nothing but the cache."""
     assert moved("sync").code == Exit.OK
     for left in moved.home.iterdir():
         if not left.name.startswith("vectors.db"):
@@ -222,7 +223,7 @@ def test_sync_dry_run_prints_the_plan(moved: Shell) -> None:
     assert moved("sync", "--dry-run", "--watch").code == Exit.USAGE
 
 
-# -- what it costs -----------------------------------------------------------------------------------------------------
+# -- cost --------------------------------------------------------------------------------------------------------------
 
 ENGLISH = (
     "It was a bright cold day in April, and the clocks were striking thirteen. Nobody on the third floor had wound "
@@ -237,7 +238,7 @@ RUSSIAN = "Быстрая коричневая лиса прыгает чере�
     sampled([(CHINESE, 49, 1.25), (ENGLISH, 46, 1.25), (RUSSIAN, 77, 2)]),
 )
 def test_estimated_tokens_are_near_those_of_the_model(text: str, tokens: int, within: float, shell: Shell) -> None:
-    """However much else each line says, and also where most lines are not read."""
+    """Independent of what else a line contains, and also if most lines are not read."""
     chunks = [f"{text} {number}" for number in range(2 * SAMPLE)]
     shell.commit("p1", source("a.md", *chunks, metadata={"title": "A", "keywords": ["much else"] * 50}))
     plan = shell("plan", "--json").json

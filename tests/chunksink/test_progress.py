@@ -1,4 +1,4 @@
-"""A bar or a text on a terminal, a line every few seconds in a pipe."""
+"""Progress is a bar or a text on a terminal, and a line every few seconds elsewhere."""
 
 import io
 import re
@@ -36,7 +36,7 @@ def test_waiting_in_a_pipe_prints_nothing(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def at_work(output: io.StringIO, monkeypatch: pytest.MonkeyPatch, unit: str = "chunks", total: int | None = 8) -> str:
-    """What is written of eight steps, of a second each."""
+    """The output for eight steps that take a second each."""
     now = iter(range(100))
     monkeypatch.setattr(sys, "stderr", output)
     monkeypatch.setattr(progress, "monotonic", lambda: next(now))

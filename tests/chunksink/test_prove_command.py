@@ -1,4 +1,4 @@
-"""`chunksink prove` writes a file that another machine can reproduce, and names the differences from one."""
+"""`chunksink prove` writes a file that another machine can reproduce, and names differences from a given file."""
 
 import json
 import shutil
@@ -38,7 +38,7 @@ def test_proof_contains_partitions_model_and_digests(synced: Shell) -> None:
 
 
 def test_two_homes_with_the_same_chunks_write_the_same_proof(synced: Shell, tmp_path: Path) -> None:
-    """The second one is made later, elsewhere, by a rebuild, from a copy of the chunks."""
+    """The second home is built later, in another place, by a rebuild from a copy of the chunks."""
     shutil.copytree("chunks", tmp_path / "elsewhere" / "copy")
     flags = ["--chunks", "elsewhere/copy", "--home", "elsewhere/home"]
     assert synced("rebuild", *flags).code == Exit.OK
@@ -72,7 +72,7 @@ def test_proof_contains_a_hash_of_the_index_settings(shell: Shell, monkeypatch: 
 def test_chunks_committed_during_a_proof_are_not_mixed_in(
     commands: list[list[str]], synced: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The checksums are of the chunks with which the engines were compared."""
+    """The checksums belong to the chunks with which the engines were compared."""
 
     before = pair(synced, "before.json")
 
@@ -91,7 +91,7 @@ def test_chunks_committed_during_a_proof_are_not_mixed_in(
 
 @pytest.mark.promise(1)
 def test_partition_restored_during_a_proof_is_compared(synced: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While it is missing, removals from other partitions are withheld, which is no difference."""
+    """While it is missing, removals from other partitions are withheld. That is no difference."""
     synced.commit("p1", A, source("c.md", "a cow"))
     assert synced("sync").code == Exit.OK
     files = {file: file.read_bytes() for file in (synced.root.manifest_file("p2"), synced.root.chunks_file("p2"))}
@@ -111,7 +111,7 @@ def test_partition_restored_during_a_proof_is_compared(synced: Shell, monkeypatc
 
 
 def pair(shell: Shell, file: str) -> tuple[str, str]:
-    """From a new proof, the checksum of partition p2 and the digest of fts."""
+    """The checksum of partition p2 and the digest of fts, from a new proof."""
     ended = shell("prove", file)
     assert ended.code == Exit.OK, ended
     proof = json.loads(Path(file).read_text())

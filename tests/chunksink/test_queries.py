@@ -1,4 +1,4 @@
-"""Vectors of queries: those that come at once are computed together, and each gets its own."""
+"""Vectors of queries: simultaneous queries are computed in one batch, and each gets its own vector."""
 
 import threading
 import time
@@ -27,7 +27,7 @@ SECONDS = 20
 
 
 class Gate(HashEncoder):
-    """Computes nothing before it is let through; refuses what says so, and fails at what says so."""
+    """An encoder that waits until it is released. It refuses or fails for texts that contain those words."""
 
     def __init__(self, like: HashEncoder) -> None:
         super().__init__(dimension=like.dimension, name=like.info.name)
@@ -75,7 +75,7 @@ def model(shell: Shell, gate: Gate) -> Iterator[QueryModel]:
 
 
 def asked_at_once(model: QueryModel, gate: Gate, first: str, others: Sequence[str]) -> list[Any]:
-    """What they get, or the error, where all others come while the first is computed."""
+    """The result or the error of each query. All but the first arrive while the first is computed."""
 
     def ask(text: str) -> Any:
         arrived.release()
@@ -104,7 +104,7 @@ def test_queries_during_a_batch_form_the_next_batch(model: QueryModel, gate: Gat
     assert [sorted(batch) for batch in gate.batches[1:]] == [others]
     plain = HashEncoder(dimension=gate.dimension, name=gate.info.name)
     assert np.array_equal(vectors, plain.encode(["first", *others]))
-    assert model("query 3") is vectors[4]  # remembered
+    assert model("query 3") is vectors[4]  # from the cache
     assert len(gate.batches) == 2
 
 
@@ -129,11 +129,11 @@ def test_batch_is_limited_and_has_no_duplicates(model: QueryModel, gate: Gate) -
 def test_refused_query_does_not_affect_its_batch(model: QueryModel, gate: Gate) -> None:
     answers = asked_at_once(model, gate, "first", ["a", "refuse me", "b"])
     assert [isinstance(answer, TextRefused) for answer in answers] == [False, False, True, False]
-    assert model("c") is not None  # and the model is not left alone for it
+    assert model("c") is not None  # a refusal starts no pause
 
 
 def test_failed_batch_raises_in_every_waiting_thread(model: QueryModel, gate: Gate) -> None:
-    """Each gets an exception of its own: one that is raised again and again grows with every question."""
+    """Each thread gets its own exception: one that is raised repeatedly grows with every question."""
     answers = asked_at_once(model, gate, "first", ["a", "fail", "b"])
     assert [isinstance(answer, EncoderOutOfMemory) for answer in answers] == [False, True, True, True]
     errors = []

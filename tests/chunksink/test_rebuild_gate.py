@@ -1,4 +1,4 @@
-"""`rebuild --require-eval`: readers get the new generation only if its answers are not worse."""
+"""`rebuild --require-eval` shows the new generation only if its answers are not worse."""
 
 import json
 import os
@@ -22,7 +22,7 @@ EVAL = "eval --queries queries.tsv --qrels qrels.txt --mode semantic --mode keyw
 
 
 class Forgetful(HashEncoder):
-    """The vector of a query has nothing to do with the vector of the same text."""
+    """A model whose vector of a query is unrelated to its vector of the same text."""
 
     def __init__(self) -> None:
         super().__init__(dimension=12, name="worse")
@@ -34,7 +34,7 @@ class Forgetful(HashEncoder):
 
 @pytest.fixture
 def judged(shell: Shell, models: Models) -> Shell:
-    """A query finds the source of exactly its text."""
+    """Judgements in which a query finds the source of exactly its text."""
     models.known["worse"] = Forgetful()
     write(shell, "queries.tsv", "".join(f"q{number}\t{text}\n" for number, text in enumerate(TEXTS.values())))
     write(shell, "qrels.txt", "".join(f"q{number} 0 {name} 1\n" for number, name in enumerate(TEXTS)))
@@ -104,7 +104,7 @@ def test_python_raises_worse_answers(judged: Shell, models: Models) -> None:
 
 
 def test_rebuild_that_cannot_be_measured_keeps_the_live_generation(judged: Shell) -> None:
-    """No judged source is left in the chunks."""
+    """The chunks have none of the judged sources."""
     saved = json.loads((judged.folder / "answers.json").read_text())
     never = {query: {"docs/never.md": 1} for query in saved["judged"]["queries"]}
     write(judged, "other.json", json.dumps(saved | {"judged": saved["judged"] | {"judgements": never}}))

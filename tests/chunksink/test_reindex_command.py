@@ -1,4 +1,4 @@
-"""`chunksink reindex` lists what an older extractor, model or schema has made."""
+"""`chunksink reindex` lists chunks of an older extractor, model or schema."""
 
 import json
 from typing import Any
@@ -18,7 +18,7 @@ def made_by(path: str, version: str, model: str = "tess", **more: Any) -> dict[s
 
 @pytest.fixture
 def records(shell: Shell) -> Shell:
-    """Two chunks of an old extraction, one of the newest, and what is no IR record."""
+    """Two chunks of an old extraction, one of the newest, and one that is no IR record."""
     old = [made_by("/srv/old.pdf", "1.9", index=index, count=2) for index in (0, 1)]
     lines = [*old, made_by("/srv/new.pdf", "1.10")]
     write(shell, "in/deep/a.jsonl", "".join(json.dumps(line) + "\n" for line in lines))

@@ -1,4 +1,4 @@
-"""docs/reports.md names every field that the reports have, and none that they have not."""
+"""docs/reports.md lists exactly the fields that the reports have."""
 
 import os
 import re
@@ -22,14 +22,14 @@ WHOLE = ("held", "held_sources", "last_run", "last_verify", "previous", "model_c
 
 
 def documented(title: str) -> set[str]:
-    """The fields in the table below a heading that begins so."""
+    """The fields in the table below the heading with this beginning."""
     (section,) = [part for part in DOCS.split("\n## ")[1:] if part.startswith(title)]
     cells = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
     return {field for cell in cells for field in re.findall("`([^`]+)`", cell)}
 
 
 def fields(report: Any, path: str = "") -> Iterator[str]:
-    """The leaves: of what is empty or a list, the thing itself."""
+    """The names of all leaves. An empty object or a list counts as one leaf."""
     if not isinstance(report, dict) or not report or path in WHOLE:
         yield path
         return

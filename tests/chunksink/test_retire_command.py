@@ -1,4 +1,4 @@
-"""`chunksink retire-partition`: only missing partitions can be retired; sources that they withdrew may return."""
+"""`chunksink retire-partition`: only missing partitions can be retired, and the sources in them may return."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`chunksink rollback`: there, and back again."""
+"""`chunksink rollback` to the previous generation and back."""
 
 import shutil
 from contextlib import closing
@@ -15,7 +15,7 @@ A, B = source("a.md", "a cat", "a mat"), source("b.md", "a boat")
 
 @pytest.fixture
 def twice(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:
-    """Two generations, of two models."""
+    """Two generations of two models."""
     shell.begin("before a rollback", "sync", p1=[A])
     monkeypatch.setenv("CHUNKSINK_MODEL", "other")
     shell.commit("p1", source("a.md", "a cheetah", version="2"), B, at=FEBRUARY)
@@ -54,7 +54,7 @@ def test_rollback_to_an_incomplete_build_is_refused(quick_shell: Shell) -> None:
 
 
 def test_rollback_works_without_chunks(quick_shell: Shell) -> None:
-    """They may be away, or lie elsewhere: the engines have both generations."""
+    """The engines have both generations, so the chunks may be elsewhere."""
     quick_shell.commit("p1", A)
     for _ in range(2):
         assert quick_shell("rebuild").code == Exit.OK

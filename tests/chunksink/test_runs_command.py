@@ -1,4 +1,4 @@
-"""`chunksink runs` reads the records of past runs, also of failed and killed ones."""
+"""`chunksink runs` shows records of past runs, including failed and killed ones."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ from tests.chunksink.shell import Shell
 
 @pytest.fixture
 def home(shell: Shell) -> Path:
-    """A sync, one that failed, one that was killed while it wrote, and a rollback; in this order."""
+    """In this order: a sync, a failed sync, a sync killed during its writes, and a rollback."""
     with RunLog(shell.home, "sync") as log:
         log.write("fault", sink="chroma", error="slow\x1b[2J")
         families = {"added": 3, "changed": 0, "removed": 1, "unchanged": 7}

@@ -1,4 +1,4 @@
-"""`chunksink schema` in a checkout; tests/journey/test_import_names.py has the wheel."""
+"""`chunksink schema` in a checkout. tests/journey/test_import_names.py tests it in the wheel."""
 
 import json
 

@@ -38,7 +38,7 @@ def built(quick_shell: Shell) -> Shell:
 
 @pytest.fixture
 def both(shell: Shell) -> Shell:
-    """Searched by words and by meaning."""
+    """An index with keyword and semantic search."""
     return shell.begin("searched both ways", "sync", p1=[source("a.md", "a cat", "a mat"), source("b.md", "a boat")])
 
 
@@ -66,7 +66,7 @@ def test_search_with_context_and_explain_prints_both(built: Shell) -> None:
 
 
 def test_explained_shares_can_be_recomputed(both: Shell) -> None:
-    """Each share is its score between the two that it was scaled by, however small the scores are."""
+    """The value of a share is the score on its scale from `low` to `high`, however small the scores are."""
     hits = both("search", "boat cat", "--explain", "--json").json["hits"]
     shares = [share for hit in hits for share in hit["explain"]["shares"]]
     assert {share["leg"] for share in shares} == {"keyword", "semantic"}
@@ -91,7 +91,7 @@ def test_hit_shows_the_unquoted_file_name(quick_shell: Shell) -> None:
 
 
 def test_search_without_vectors_is_a_keyword_search(built: Shell) -> None:
-    """Nothing is missing: no sink was meant to hold any. Only who asks for meaning is told."""
+    """That is no failure, because no sink was configured to have vectors. Only --mode hybrid and semantic report it."""
     ended = built("search", "cat", "--json")
     assert (ended.code, ended.json["mode"], ended.json["unavailable"]) == (Exit.OK, "keyword", {})
     assert ended.json["notice"] is None
@@ -165,7 +165,7 @@ def test_search_without_a_required_tenant_is_a_usage_error(built: Shell, monkeyp
 
 
 def test_search_does_not_use_former_sinks(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is not kept up to date."""
+    """A former sink is not updated any more."""
     shell.synced(p1=[GUIDE])
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts")
     hits = shell("search", "cat", "--json").json["hits"]
@@ -177,7 +177,7 @@ def test_search_does_not_use_former_sinks(shell: Shell, monkeypatch: pytest.Monk
 def test_search_without_a_reachable_engine_has_the_engine_exit_code(
     shell: Shell, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody listens at the address of the only engine: that is another thing than a search without hits."""
+    """The address of the only engine does not answer. That differs from a search without hits."""
     shell.synced(p1=[GUIDE])
     live = replace(shell.live(), builds={"meilisearch": "b1"})
     monkeypatch.setattr(State, "live", lambda _state: live)
@@ -192,7 +192,7 @@ def test_search_without_a_reachable_engine_has_the_engine_exit_code(
 
 
 def by_words(ended: Ended) -> str:
-    """Why it could not be asked by meaning, of an answer that has the hits of the words."""
+    """Why semantic search failed, in an answer with the keyword hits."""
     assert (ended.code, [hit["source_uri"] for hit in ended.json["hits"]]) == (Exit.ENGINE, ["b.md"])
     reason: str = ended.json["unavailable"]["semantic"]
     return reason
@@ -210,7 +210,7 @@ def test_search_without_the_model_answers_by_keywords(both: Shell, monkeypatch: 
 
 
 def test_search_with_another_model_of_that_name_answers_by_keywords(both: Shell, models: Models) -> None:
-    """Its vectors would be compared with those of a model that it is not."""
+    """Vectors of two different models cannot be compared."""
     other = models.known[DEFAULT_MODEL] = HashEncoder(dimension=8, name="retrained")
     assert "than the model that made the live index" in by_words(both("search", "boat", "--json"))
     assert other.asked == []
@@ -218,7 +218,7 @@ def test_search_with_another_model_of_that_name_answers_by_keywords(both: Shell,
 
 @pytest.mark.parametrize("damage", ["gone", "empty"])
 def test_search_names_the_engine_without_its_build(damage: str, both: Shell) -> None:
-    """First that of words, then that of vectors, which leaves the words."""
+    """First the keyword engine fails, then the vector store, and keyword search still answers."""
     words, aside = both.home / "fts", both.folder / "aside"
     words.rename(aside)
     ended = both("search", "boat")
@@ -276,7 +276,7 @@ def test_several_words_are_one_query_and_may_begin_with_a_hyphen(built: Shell) -
 def test_search_opens_only_the_sinks_it_needs(
     shell: Shell, sinks: str, mode: str, opened: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One of words in any case: it tells what holds what stands in quotes, too."""
+    """The keyword sink is always needed, because it finds quoted phrases."""
     monkeypatch.setenv("CHUNKSINK_SINKS", sinks)
     shell.synced(p1=[NOTES, GUIDE])
     seen: list[str] = []
@@ -321,7 +321,7 @@ def test_long_texts_are_cut(built: Shell, word: str) -> None:
 
 
 def on_a_terminal(folder: Path, *arguments: str, **variables: str) -> str:
-    """What a command writes there, to both of its outputs."""
+    """Both outputs of a command on a terminal."""
     master, slave = pty.openpty()
     inherited = {name: value for name, value in environment().items() if name != "NO_COLOR"}
     with subprocess.Popen(
@@ -329,7 +329,7 @@ def on_a_terminal(folder: Path, *arguments: str, **variables: str) -> str:
     ):
         os.close(slave)
         written = b""
-        with suppress(OSError):  # which is how a terminal says that nobody is there any more
+        with suppress(OSError):  # the error of a terminal whose other end is closed
             while part := os.read(master, 65536):
                 written += part
     os.close(master)
@@ -348,14 +348,14 @@ def on_a_terminal(folder: Path, *arguments: str, **variables: str) -> str:
     ),
 )
 def test_colours_follow_the_environment(built: Shell, variables: dict[str, str], coloured: bool) -> None:
-    arguments = ("search", "cat", "--mode", "hybrid")  # which warns, in this index
+    arguments = ("search", "cat", "--mode", "hybrid")  # prints a warning with this index
     written = on_a_terminal(built.folder, *arguments, CHUNKSINK_SINKS="fts", **variables)
     assert "a cat in the notes" in written.replace("\x1b[1m", "").replace("\x1b[0m", "")
     assert ("\x1b" in written) is coloured
 
 
 def test_configured_reranker_decides_the_order(both: Shell) -> None:
-    """Without an answer from it the search still answers."""
+    """If the reranker does not answer, the search answers without it."""
     with rerank_server() as server:
         (both.folder / "chunksink.toml").write_text(f'[rerank]\nurl = "{server.url}"\ntop = 3\ndeadline = 20\n')
         ended = both("search", "boat cat", "--explain", "--json")

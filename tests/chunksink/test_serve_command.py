@@ -1,4 +1,4 @@
-"""`chunksink serve` as a real process: how it starts, follows what other processes do, and ends."""
+"""`chunksink serve` as a real process: start, changes by other processes, and shutdown."""
 
 import gc
 import json
@@ -34,7 +34,7 @@ _opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class Server:
-    """A process that serves a folder; what it printed is read all the time."""
+    """A process that serves a folder. Its output is read all the time."""
 
     def __init__(self, folder: Path, *arguments: str, **variables: str) -> None:
         self.process = subprocess.Popen(
@@ -59,7 +59,7 @@ class Server:
         self.address = self.printed[0].split(" at ")[1].split()[0] if self.printed else ""
 
     def get(self, path: str, token: str = "", data: dict[str, str] | None = None, **headers: str) -> tuple[int, str]:
-        """With `data`, a form that is sent."""
+        """With `data`, sends a form."""
         body = urllib.parse.urlencode(data).encode() if data else None
         request = urllib.request.Request(self.address.rstrip("/") + path, body, headers)
         if token:
@@ -122,7 +122,7 @@ def test_serve_prints_its_address_and_ends_with_a_signal(tmp_path: Path, bus: Bu
         assert "<mark>cat</mark>" in server.get("/?q=cat")[1]
         status, page = server.get("/status")
         assert (status, "Index" in page, "Cache of vectors" in page) == (200, True, True)
-        with _opener.open(f"{server.address}?q=cat"):  # a connection that stays open hinders nothing
+        with _opener.open(f"{server.address}?q=cat"):  # an open connection does not delay the shutdown
             assert server.end(sign) == Exit.OK
     assert server.printed[-1] == "stopped\n"
     assert server.complained == [], "no log of what was asked, no complaint"
@@ -234,7 +234,7 @@ def test_token_sees_only_its_tenant(tmp_path: Path) -> None:
 
 @pytest.mark.promise(12)
 def test_tokens_are_never_shown_or_stored(tmp_path: Path) -> None:
-    """Good and wrong tokens, in a header, in the form, and where none belongs."""
+    """Valid and invalid tokens in the header and in the form, and a token in the address, where none is accepted."""
     good, wrong = "canary-good-8c21", "canary-wrong-77ab"
     commit(BusRoot(tmp_path / "chunks"), "p1", source("a.md", "a cat"))
     table = f'[tokens]\n"{sha256(good.encode()).hexdigest()}" = "*"\n'
@@ -291,7 +291,7 @@ def test_unwritable_leases_are_reported_only_to_tokens_for_all(tmp_path: Path, b
 
 
 class Poll:
-    """Somebody who asks all the time: when each answer was first seen, and what went wrong."""
+    """Asks all the time. Records when each answer was first seen, and errors."""
 
     def __init__(self, server: Server, query: str) -> None:
         self._server, self._query = server, query
@@ -314,14 +314,14 @@ class Poll:
         self._thread.join(60)
 
     def first(self, expected: list[str], since: float) -> float:
-        """How long after a moment this answer came for the first time."""
+        """Seconds from a moment to the first appearance of this answer."""
         eventually(lambda: any(texts == expected for _, texts in list(self.answers)), 15)
         return next(at for at, texts in self.answers if texts == expected) - since
 
 
 @pytest.mark.parametrize("sinks", sampled(["fts,chroma", "fts"]))
 def test_serve_follows_syncs_and_flips_of_other_processes(tmp_path: Path, sinks: str) -> None:
-    """Vectors come from an endpoint. Asked all the time, by two at once, without an error."""
+    """Vectors come from an endpoint. Two threads ask all the time and get no error."""
     root = BusRoot(tmp_path / "chunks")
     commit(root, "p1", [*source("pets.md", "the cat sleeps"), *source("sea.md", "a cat at sea")])
     with serve_endpoint() as endpoint:
@@ -357,7 +357,7 @@ def test_serve_follows_syncs_and_flips_of_other_processes(tmp_path: Path, sinks:
 
 
 def test_get_ready_excludes_objects_from_garbage_collection() -> None:
-    """A collection of all generations took a third of a second, in which nobody was answered."""
+    """A collection of all generations took a third of a second, during which no question was answered."""
     from chunksink.commands.serve import get_ready
 
     warmed: list[str] = []

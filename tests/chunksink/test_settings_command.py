@@ -22,7 +22,7 @@ FILE = load_index_settings(ROOT / "meilisearch-settings.json")
 
 @pytest.fixture
 def live(meilisearch_server: MeilisearchServer, public_index: Any, shell: Shell) -> Iterator[MeilisearchSink]:
-    """A live index of this home."""
+    """The live index of this home."""
     server, signed = meilisearch_server, marker()
     shell.home.mkdir()
     (shell.home / "home.id").write_text(signed.home_id, encoding="ascii")
@@ -47,7 +47,7 @@ def test_apply_to_the_index_of_another_home_is_refused(live: MeilisearchSink, sh
 
 
 def test_show_prints_the_live_settings(live: MeilisearchSink, shell: Shell) -> None:
-    """Also what no file has named; what is as it is by itself needs no name."""
+    """Including settings that no file names. Settings with Meilisearch's default value are left out."""
     live.change_live_settings({"nonSeparatorTokens": ["#"], "searchCutoffMs": 150, "stopWords": None})
     shown = shell("settings", "show").json
     assert shown == FILE | {"nonSeparatorTokens": ["#"], "searchCutoffMs": 150}
@@ -152,7 +152,7 @@ def settings_tasks(sink: MeilisearchSink) -> int:
     [({"bogus": 1}, "Unknown field `bogus`"), ({"rankingRules": ["bogus:up:down"]}, "ranking rule is invalid")],
 )
 def test_settings_that_the_server_refuses_name_the_file(changes: dict[str, Any], expected: str, shell: Shell) -> None:
-    """At once, or by its task."""
+    """The server refuses them in its answer or in the task."""
     own_file(**changes)
     ended = shell("settings", "apply")
     assert (ended.code, expected in ended.err) == (Exit.ENGINE, True)

@@ -1,4 +1,4 @@
-"""OpenTelemetry spans of runs and searches: what they tell, and that they cost nothing when they are off."""
+"""OpenTelemetry spans of runs and searches: their names and attributes, and that they cost nothing when off."""
 
 import json
 import socket
@@ -27,7 +27,7 @@ WORDS = {"CHUNKSINK_SINKS": "fts"}
 
 @pytest.fixture
 def exported(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
-    """What an application gets that has a provider of its own."""
+    """The spans that an application with its own provider gets."""
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     monkeypatch.setattr(spans, "_tracer", lambda: provider.get_tracer("test"))
@@ -36,7 +36,7 @@ def exported(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
 
 
 def paths(found: Sequence[ReadableSpan]) -> set[str]:
-    """Each span by the names from its root down."""
+    """The path of each span: the names from its root down."""
     by_id = {one.context.span_id: one for one in found if one.context is not None}
 
     def path(one: ReadableSpan) -> str:

@@ -21,7 +21,7 @@ OK, WARNING, CRITICAL, UNKNOWN = range(4)
 
 
 def check(shell: Shell, *options: str) -> tuple[int, dict[str, Any]]:
-    """The code and the JSON; the line must agree with them and be one line."""
+    """The exit code and the JSON. The text must be one line that agrees with them."""
     ended = shell("status", "--check", "--json", *options)
     line = shell("status", "--check", *options)
     assert line.code == ended.code == ended.json["exit_code"]
@@ -46,7 +46,7 @@ def verified(quick_shell: Shell) -> Shell:
 
 
 def commit_earlier(shell: Shell, seconds: float) -> None:
-    """A change that was committed when the index was last complete, or later."""
+    """Commit a change with files that are `seconds` old."""
     shell.commit("p1", source("a.md", "a tapir", version="2", at=FEBRUARY), source("b.md", "a boat"), at=FEBRUARY)
     for file in (shell.root.manifest_file("p1"), shell.root.chunks_file("p1")):
         os.utime(file, (time() - seconds,) * 2)
@@ -90,7 +90,7 @@ def test_old_or_missing_verify_is_a_warning(verified: Shell, monkeypatch: pytest
 
 
 def test_sync_that_runs_no_more_is_a_warning(verified: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing waits, since nothing reads the documents either."""
+    """No change is pending, because nothing ingests documents either."""
     assert check(verified, "--max-sync-age", "1h")[0] == OK
     now = time()
     monkeypatch.setattr("chunksink.rebuild.freshness.time", lambda: now + 4000)

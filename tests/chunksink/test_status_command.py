@@ -1,4 +1,4 @@
-"""`chunksink status` tells from records alone what is live, held, due or under way."""
+"""`chunksink status` shows, from records alone, what is live, held, due or in progress."""
 
 import subprocess
 import sys
@@ -29,7 +29,7 @@ from tests.support.watched_sinks import Moment, watching
 
 @pytest.fixture
 def home(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Home:
-    """Three sources in two partitions, indexed in a keyword engine and in a store of vectors."""
+    """Three sources in two partitions, indexed in a keyword engine and in a vector store."""
     home = Home(shell.home, shell.root, fts, memory())
     commit(home.root, "p1", [*source("a.md", "a cat", "a mat"), *source("b.md", "a boat")])
     commit(home.root, "p2", source("c.md", "a cow"))

@@ -1,4 +1,4 @@
-"""The exit codes of `chunksink sync`, their reports, and the brake in other commands."""
+"""The exit codes of `chunksink sync`, its reports, and the deletion brake in other commands."""
 
 from collections.abc import Iterator
 
@@ -30,7 +30,7 @@ def test_an_invalid_partition_keeps_what_it_held_and_the_others_sync(synced: She
     assert ", 3 sources held, in " in ended.out
     assert "INTEGRITY_VIOLATION" in ended.err
     assert "2 sources held, unchanged in the index: partition p1 is invalid (" in ended.err
-    assert synced.texts() == ["a boat", "a cat", "a cow", "a dog", "a mat"]  # nothing is known to be gone
+    assert synced.texts() == ["a boat", "a cat", "a cow", "a dog", "a mat"]  # no chunk is known to be missing
     withheld = "removal withheld while a partition is missing or invalid"
     assert f"1 source held, unchanged in the index: {withheld} (" in ended.err
     report = synced("sync", "--json").json
@@ -116,7 +116,7 @@ def test_commands_during_another_write_are_locked(command: str, synced: Shell, m
 
 
 class _Once:
-    """A watch that sees one commit, and then Ctrl-C."""
+    """A watch that sees one commit and is then interrupted."""
 
     def __init__(self, *_: object, **__: object) -> None: ...
 
@@ -151,7 +151,7 @@ WITHOUT_INDEX += ["rollback", "forget a.md", *(f"search cat --mode {mode}" for m
 
 @pytest.mark.parametrize("command", WITHOUT_INDEX)
 def test_commands_before_the_first_index_are_usage_errors(quick_shell: Shell, command: str) -> None:
-    """And nothing is made: the name of the home may be misspelt."""
+    """They create nothing, because the name of the home may be misspelt."""
     quick_shell.commit("p1", A)
     ended = quick_shell(*command.split())
     assert (ended.code, ended.out) == (Exit.USAGE, "")
@@ -159,7 +159,7 @@ def test_commands_before_the_first_index_are_usage_errors(quick_shell: Shell, co
     assert not (quick_shell.folder / ".chunksink").exists()
 
 
-# -- the brake ---------------------------------------------------------------------------------------------------------
+# -- the deletion brake ------------------------------------------------------------------------------------------------
 
 MANY = [source(f"{number:02}.md", f"text {number}") for number in range(20)]
 BRAKE = {"removed": 12, "total": 20, "flag": "--allow-deletions 12", "chunks": 12}
@@ -167,7 +167,7 @@ BRAKE = {"removed": 12, "total": 20, "flag": "--allow-deletions 12", "chunks": 1
 
 @pytest.fixture
 def braked(quick_shell: Shell) -> Shell:
-    """Of twenty sources twelve are gone."""
+    """Twelve of twenty sources are missing."""
     quick_shell.begin("to brake", "sync", p1=MANY)
     quick_shell.commit("p1", *MANY[:8], at=FEBRUARY)
     return quick_shell
@@ -217,7 +217,7 @@ def test_brake_stops_a_repair_and_names_the_flag(braked: Shell) -> None:
 
 @pytest.mark.promise(6)
 def test_brake_counts_the_builds_of_other_sinks(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where no record is left of it: the rebuild of one sink would leave the others' builds to nobody."""
+    """Also without any record of them. A rebuild of one sink would abandon the builds of the others."""
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts")
     shell.synced(p1=(source(f"docs/{number}.md", f"text {number}") for number in range(50)))
     shell.commit("p1", *(source(f"docs/{number}.md", f"text {number}") for number in range(20)))

@@ -35,7 +35,7 @@ def test_a_changed_model_keeps_the_live_one_until_a_rebuild_is_asked_for(
     assert models.known["other"].asked == []
     assert "a rebuild is due: " in shell("plan").out
     assert "a rebuild is due: " in shell("status").out
-    monkeypatch.setenv("CHUNKSINK_SINKS", "fts")  # chroma has a line, too
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts")  # chroma also has a line
     ended = shell("sync", "--strict")
     assert (ended.code, ended.err.splitlines()[-1][:18]) == (Exit.REBUILD_DUE, "a rebuild is due: ")
     monkeypatch.delenv("CHUNKSINK_SINKS")
@@ -53,7 +53,7 @@ def test_a_changed_model_keeps_the_live_one_until_a_rebuild_is_asked_for(
 def test_models_with_the_same_name_are_distinguished_by_fingerprint(
     shell: Shell, models: Models, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is another model to the cache, and bears the same name."""
+    """The two models have the same name. To the cache they are different models."""
     shell.synced(p1=[A])
     models.known[DEFAULT_MODEL] = PoisonedEncoder(dimension=12, name=DEFAULT_MODEL)
     before = shell.live().model_fingerprint
@@ -67,7 +67,7 @@ def test_models_with_the_same_name_are_distinguished_by_fingerprint(
 def test_the_first_sink_with_vectors_decides_the_model(
     quick_shell: Shell, models: Models, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Until then none is loaded, and none is live that another could differ from."""
+    """Before that, no model is loaded, and there is no live model to compare it with."""
     shell = quick_shell.synced(p1=[A])
     monkeypatch.setenv("CHUNKSINK_MODEL", "other")
     for command in ("plan", "sync", "rebuild", "verify", "status"):
@@ -108,7 +108,7 @@ def synced(shell: Shell, models: Models, model: Path) -> Shell:
 
 
 def due(shell: Shell) -> set[bool]:
-    """Whether all that tell it say so."""
+    """Whether `sync`, `plan` and `status` report that a rebuild is due: one value if they agree."""
     results = [shell("sync", "--json"), shell("plan", "--json"), shell("status", "--json")]
     assert [each.code for each in results] == [Exit.OK] * 3
     return {"have changed since the live index was made" in (each.json["rebuild_due"] or "") for each in results}
@@ -161,11 +161,11 @@ def test_missing_model_makes_no_rebuild_due(synced: Shell, model: Path) -> None:
     assert due(synced) == {False}
 
 
-# -- every vector anew -------------------------------------------------------------------------------------------------
+# -- recomputed vectors -----------------------------------------------------------------------------------------------
 
 
 def rebuilt(shell: Shell, *arguments: str) -> tuple[int, int]:
-    """How many vectors a rebuild computed, and how many it found in the cache."""
+    """How many vectors a rebuild computed, and how many it read from the cache."""
     ended = shell("rebuild", "--json", *arguments)
     assert ended.code == Exit.OK
     embeddings = ended.json["embeddings"]
@@ -213,7 +213,7 @@ def test_a_second_sync_in_one_process_loads_no_model(
 def test_shorter_vectors_are_made_from_cached_ones(
     shell: Shell, models: Models, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only the index has them: the cache keeps whole vectors, so that a rebuild in either direction computes none."""
+    """The cache keeps whole vectors, so a rebuild in either direction computes none."""
     shell.synced(p1=[A, B])
     whole = models.known[DEFAULT_MODEL]
     short = HashEncoder(dimension=whole.info.dimension, name=DEFAULT_MODEL)

@@ -24,7 +24,7 @@ ALL = ["a boat", "a cat", "a mat"]
 
 @pytest.fixture
 def nobody() -> Iterator[str]:
-    """An address where nobody listens, as long as the test lasts."""
+    """An address at which nothing listens during the test."""
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         yield f"http://127.0.0.1:{bound.getsockname()[1]}"
@@ -32,7 +32,7 @@ def nobody() -> Iterator[str]:
 
 @pytest.fixture
 def meilisearch(public_index: Any, meilisearch_server: MeilisearchServer, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The sinks are a Meilisearch, of which this is the address, and fts."""
+    """The address of a Meilisearch. The sinks are meilisearch and fts."""
     monkeypatch.setenv("CHUNKSINK_SINKS", "meilisearch,fts")
     monkeypatch.setenv("CHUNKSINK_PATIENCE", "0.5")
     return meilisearch_server.url
@@ -71,7 +71,7 @@ def test_first_sync_with_an_unreachable_engine_builds_nothing(
 
 @pytest.mark.usefixtures("meilisearch")
 def test_a_plan_names_the_settings_that_it_would_change(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And is another plan then, though no source changed."""
+    """The plan changes with the settings even if no source has changed."""
     shell.synced(p1=[A])
     idle = shell("plan", "--json").json
     assert (idle["settings"], idle["families"]["changed"]) == ({}, 0)
@@ -176,7 +176,7 @@ def test_sync_with_an_unreachable_new_sink_updates_the_others(
 
 @pytest.mark.usefixtures("public_index")
 def test_refused_build_is_created_after_the_fix(quick_shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is left of the first try is an index without settings and marker."""
+    """The first attempt leaves an index without settings and marker."""
     quick_shell.synced(p1=[A])
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts,meilisearch")
     file = Path("meilisearch-settings.json")
@@ -191,7 +191,7 @@ def test_refused_build_is_created_after_the_fix(quick_shell: Shell, monkeypatch:
 
 
 def test_a_new_sink_is_built_with_the_live_model(shell: Shell, models: Models, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The report has what that cost: documents written, vectors computed. What is there is not written again."""
+    """The report counts the documents written and the vectors computed for it. The other sink is not written again."""
     monkeypatch.setenv("CHUNKSINK_SINKS", "chroma")
     shell.synced(p1=[A], p2=[B])
     before = shell.live()
@@ -221,7 +221,7 @@ def test_a_new_sink_is_built_with_the_live_model(shell: Shell, models: Models, m
 
 @pytest.fixture
 def added(quick_shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:
-    """fts is live, jsonl is new; a source came since."""
+    """fts is live and jsonl is new. One source was added since the last sync."""
     quick_shell.synced(p1=[A])
     quick_shell.commit("p2", B)
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts,jsonl")

@@ -1,4 +1,4 @@
-"""Two syncs at once that would both build: the second one waits, and finds that it is built."""
+"""Two syncs at once that would both build: the second one waits, and then finds the build complete."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +23,7 @@ A, B = source("a.md", "a cat", "a mat"), source("b.md", "a boat")
 
 @pytest.fixture
 def both_would_build(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever may build first begins when the other one wants to."""
+    """The first sync waits with its build until the second one wants to build, too."""
     wanting: set[int] = set()
     both = Event()
 

@@ -1,4 +1,4 @@
-"""`chunksink validate`: what it prints, records and answers, and how it ends as a real process."""
+"""`chunksink validate`: output, run records and exit codes, also as a real process."""
 
 import os
 import signal
@@ -23,7 +23,7 @@ from tests.journey.support import command_line
 
 @pytest.mark.parametrize("name", ["broken JSON", "misnamed file", "a range that ends before it begins"])
 def test_a_finding_as_json_as_text_and_in_the_run_record(name: str, shell: Shell) -> None:
-    """A warning counts, too: zero only where all is clean."""
+    """The exit code is not zero even if the only finding is a warning."""
     case = CASES[name]
     case.build(shell.root)
     ended = shell("validate", "--json")
@@ -107,7 +107,7 @@ def test_validate_with_invalid_arguments_is_a_usage_error(arguments: list[str], 
     assert listing(shell.root.path) == before
 
 
-# -- --fields: what of the chunks the index will have ------------------------------------------------------------------
+# -- --fields: which fields of the chunks the index will have ----------------------------------------------------------
 
 
 def test_fields_are_counted_and_unread_values_listed(shell: Shell) -> None:
@@ -150,7 +150,7 @@ Popen = subprocess.Popen[str]
 
 @pytest.fixture(scope="module")
 def long_run(tmp_path_factory: pytest.TempPathFactory) -> BusRoot:
-    """A bus that keeps validation busy for many seconds: each of its lines is a finding."""
+    """A bus whose validation takes many seconds: each of its lines has a finding."""
     root = BusRoot(tmp_path_factory.mktemp("bus"))
     put_chunks(root, "k", (b"x" * 99 + b"\n") * 400_000)
     return root
@@ -159,8 +159,8 @@ def long_run(tmp_path_factory: pytest.TempPathFactory) -> BusRoot:
 def start(root: BusRoot, home: Path, *arguments: str, **options: Any) -> Popen:
     command = command_line("validate", "--all", "--chunks", str(root.path), "--home", str(home), *arguments)
     options = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True, "cwd": ROOT} | options
-    # A session of its own, so that a signal to the group is what Ctrl-C on a terminal is; background jobs, as whoever
-    # runs these tests may be, ignore that signal and hand this down.
+    # A new process group, so that a signal to it works like Ctrl-C on a terminal. Background jobs ignore
+    # that signal, and so do their children; these tests may run in one.
     return subprocess.Popen(
         command,
         start_new_session=True,
@@ -180,7 +180,7 @@ def record(home: Path) -> list[dict[str, Any]]:
 
 
 def wait_for_findings(process: Popen, home: Path, size: int = 5_000) -> None:
-    """Until the run record has so many bytes."""
+    """Wait until the run record has this many bytes."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         assert process.poll() is None, "it ended before anything could be done to it"
@@ -192,7 +192,7 @@ def wait_for_findings(process: Popen, home: Path, size: int = 5_000) -> None:
 
 @pytest.fixture
 def ended() -> Iterator[list[Popen]]:
-    """Whatever a test starts is gone when it ends."""
+    """End every process that a test has started."""
     processes: list[Popen] = []
     yield processes
     for process in processes:

@@ -31,7 +31,8 @@ def synced(shell: Shell) -> Shell:
 
 
 def tamper(shell: Shell) -> dict[str, str]:
-    """Behind our back fts loses `b.md`, holds another text of `c.md`, and has a stranger. By what is wrong, the id."""
+    """Edit fts directly: remove `b.md`, change the text of `c.md`, and add a foreign document. Returns the ids by kind
+    of difference."""
     db = sqlite3.connect(fts_file(shell))
     ids = dict(db.execute("select text, id from documents").fetchall())
     db.close()
@@ -90,7 +91,7 @@ def test_status_reports_unrepaired_differences(synced: Shell, models: Models) ->
 
 
 def test_sync_finds_and_repairs_drift(synced: Shell) -> None:
-    """The engine holds as many documents as were confirmed."""
+    """The number of documents in the engine is as confirmed."""
     tamper(synced)
     ended = synced("sync")
     assert ended.code == Exit.OK
@@ -128,7 +129,7 @@ def test_verify_json_of_an_unreachable_engine_has_the_same_fields(
 
 
 def test_deep_compares_vectors(synced: Shell, models: Models) -> None:
-    """One that belongs to another text: without --deep nobody notices."""
+    """A vector that belongs to another text. Without --deep it is not found."""
     encoder: HashEncoder = models.known[DEFAULT_MODEL]
     (document,) = project_family(B)
     with (
@@ -159,7 +160,7 @@ def test_deep_verify_measures_recall(synced: Shell) -> None:
 def test_low_recall_or_worn_graph_has_a_remedy(
     synced: Shell, changed: dict[str, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The index is as it should be: a rebuild of that sink is advised."""
+    """The documents are correct. The remedy is a rebuild of that sink."""
     low = Recall(**{"mean": 1.0, "worst": 1.0, "questions": 4, "documents": 4, "deleted": 0.0} | changed)  # type: ignore[arg-type]
     monkeypatch.setattr(recall, "measure", lambda *_: low)
     monkeypatch.setattr(verify, "measure", lambda *_: low)
@@ -172,7 +173,7 @@ def test_low_recall_or_worn_graph_has_a_remedy(
 
 
 def test_deep_verify_without_a_cache_is_drift(synced: Shell) -> None:
-    """A repair computes what is to be compared with, and finds nothing else to do."""
+    """The repair computes the vectors to compare with, and finds no difference."""
     (synced.home / "vectors.db").unlink()
     ended = synced("verify", "--deep")
     assert ended.code == Exit.DRIFT

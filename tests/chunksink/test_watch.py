@@ -1,4 +1,4 @@
-"""When `chunksink sync --watch` syncs. The whole of it runs in `tests/journey/test_watch.py`."""
+"""When `chunksink sync --watch` syncs. tests/journey/test_watch.py runs it as a process."""
 
 import shutil
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from chunksink.watch import BusWatch
 
 
 class Watched:
-    """A watch whose clock is moved by hand, after its first sync."""
+    """A watch after its first sync, with a clock that the test moves."""
 
     def __init__(self, root: BusRoot) -> None:
         self.root = root
@@ -75,7 +75,7 @@ def test_commit_is_due_before_the_next_retry(watched: Watched) -> None:
 
 
 def test_any_new_file_is_due_while_a_partition_is_held(watched: Watched) -> None:
-    """Files that were copied by hand may come in any order."""
+    """Files that are copied by hand may arrive in any order."""
     watched.watch.held()
     watched.now += 100
     assert not watched.is_due()

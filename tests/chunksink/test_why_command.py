@@ -1,4 +1,4 @@
-"""`chunksink why`: the places of a chunk, whether it counts, and its copy in every engine."""
+"""`chunksink why`: where a chunk is, whether it is current, and its copy in every engine."""
 
 import json
 from contextlib import closing
@@ -27,7 +27,7 @@ NEW_CAT = str(source("a.md", "a tomcat", version="2")[0]["chunk_id"])
 
 @pytest.fixture
 def home(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Home:
-    """Two sources in one partition. The sink without a reader is the one that is read through."""
+    """Two sources in one partition. For the sink without a reader, the whole build is read."""
     in_memory = memory()
     makers = [fts, in_memory, lambda home: JsonlSink(home / "jsonl")]
     home = Home(shell.home, shell.root, *makers)

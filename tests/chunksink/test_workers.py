@@ -1,4 +1,4 @@
-"""Worker processes need no guard in the calling script, and none survives it."""
+"""Worker processes need no guard in the calling script, and none outlives it."""
 
 import os
 import signal
@@ -28,7 +28,7 @@ with worker_processes(0, 2) as workers:
 
 
 def started(folder: Path, *, wait: bool) -> subprocess.Popen[str]:
-    """A script as people write it, without a guard around what it does."""
+    """A script without a `__main__` guard."""
     script = folder / "script.py"
     script.write_text(f"wait = {wait}\n{SCRIPT}")
     return subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True)
@@ -79,7 +79,7 @@ def test_failure_ends_the_workers() -> None:
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_no_thread_outlives_the_pool(fails: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that gives up a semaphore while the process ends makes loky warn of it on the terminal."""
+    """A thread that releases a semaphore while the process ends makes loky print a warning."""
     others, close = set(threading.enumerate()), Connection.close
 
     def close_slowly(connection: Connection) -> None:
@@ -103,7 +103,7 @@ def test_small_input_starts_no_worker(size: int, jobs: int | None) -> None:
 
 
 def test_workers_never_receive_ctrl_c(tmp_path: Path) -> None:
-    """A terminal sends it to all of them; a worker that is still importing would end with a traceback."""
+    """A terminal sends Ctrl-C to all processes. A worker that is still importing would end with a traceback."""
     script = tmp_path / "script.py"
     script.write_text("""
 import os
@@ -118,4 +118,4 @@ with worker_processes(0, 2) as workers:
     print(workers.submit(int, "7").result(), len(started), *signal.pthread_sigmask(signal.SIG_BLOCK, []))
 """)
     ended = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=False)
-    assert (ended.stdout, ended.stderr) == ("7 4\n", "")  # two workers, and two that look after what they share
+    assert (ended.stdout, ended.stderr) == ("7 4\n", "")  # two workers and two resource trackers

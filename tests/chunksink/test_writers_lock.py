@@ -1,4 +1,4 @@
-"""All writes to `state.db` happen in the writer's lock, except of values that are the same in every process."""
+"""All writes to `state.db` need the writer's lock, except values that are the same in every process."""
 
 import traceback
 from collections.abc import Iterator, Sequence
@@ -27,7 +27,7 @@ A, B = source("a.md", "a cat", "a mat"), source("b.md", "a boat")
 
 @pytest.fixture
 def outside(quick_shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
-    """The functions that wrote to `state.db` while the writer's lock was free."""
+    """The functions that wrote to `state.db` without the writer's lock."""
     found: set[str] = set()
     real = store.write_transaction
 
@@ -85,7 +85,7 @@ def test_sync_without_records_writes_in_the_lock(quick_shell: Shell, outside: se
 def test_continued_rebuild_writes_in_the_lock(
     quick_shell: Shell, outside: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And whose engine loses something, before it goes on and when it is to be verified."""
+    """Also if an engine loses a document before the rebuild continues and before its verification."""
     quick_shell.commit("p1", A, B)
     look = Rebuild._verify
 

@@ -1,4 +1,4 @@
-"""An index over the legs of a test, searched as the result of `chunksink.open()` is."""
+"""An index over the legs of a test, which is searched like the result of `chunksink.open()`."""
 
 from __future__ import annotations
 

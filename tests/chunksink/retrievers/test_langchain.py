@@ -68,7 +68,7 @@ def test_copies_are_one_document(tmp_path: Path) -> None:
 @pytest.mark.promise(11)
 @pytest.mark.parametrize("other_tenant", ["other", None])
 def test_call_with_another_tenant_is_an_error(other_tenant: Any, legs: Legs) -> None:
-    """The author of a chain decides what it sees, not a model that writes a call."""
+    """The author of a chain decides which tenant it sees. A model that writes a call does not."""
     index = LegsIndex(legs)
     retriever = ChunksinkRetriever(index=index, tenant="acme")
     with pytest.raises(InvalidQuestion, match="tenant"):
