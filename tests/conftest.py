@@ -1,7 +1,7 @@
 """Fixtures for the whole suite: the real engines, and the optional real-world data.
 
-A missing engine skips the tests that need it and says how to get it; where CHUNKSINK_REQUIRE names the
-engine, they fail instead. `tests/engines/test_servers.py` holds this file to that.
+A missing engine skips the tests that need it and prints how to install it. If CHUNKSINK_REQUIRE names the engine, they
+fail instead. `tests/engines/test_servers.py` tests this.
 """
 
 from __future__ import annotations
@@ -34,28 +34,28 @@ from tools import engines
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-# Before any test module imports it, for failures that say why.
+# Before any test module imports it, so that failures show details.
 pytest.register_assert_rewrite("chunksink.sinks.conformance")
 
 # Before anything imports chromadb or transformers: tests talk to this machine only.
 os.environ.update(ANONYMIZED_TELEMETRY="False", HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
 
-# Hundreds of processes are started: each would compile all of it again.
+# Hundreds of processes are started; each would compile all modules again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-# A run in the background of a script inherits an ignored Ctrl-C; what it starts would never hear one.
+# A run in the background of a script ignores Ctrl-C, and so would all its child processes.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 HEAVY = bool(os.environ.get("CHUNKSINK_SOAK_HEAVY"))
 """Tests that take long for what they show do all of it in `make soak` alone."""
 
-# How long an example takes says something about the machine only.
+# How long an example takes depends on the machine.
 settings.register_profile("unhurried", deadline=None, max_examples=100 if HEAVY else 25)
 settings.load_profile("unhurried")
 
-# What is tested are processes and engines, not the disk; where there is room, their files are in memory.
+# Tests are about processes and engines, not about the disk. If there is enough memory, their files are in memory.
 _MEMORY = Path("/dev/shm")
 _ROOM = 8 * 2**30
 if os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > _ROOM:
@@ -67,19 +67,19 @@ Case = TypeVar("Case")
 
 
 def examples(many: int) -> int:
-    """So many of a property in `make soak`, else a tenth: every run makes others."""
+    """The number of examples for a property in `make soak`; a tenth of it otherwise. Each run generates others."""
     return many if HEAVY else max(1, many // 10)
 
 
 def sampled(cases: Iterable[Case], every: int = 3) -> list[Case]:
-    """All of these cases in `make soak`, else every third one, or so."""
+    """All of these cases in `make soak`, about every third one otherwise."""
     return list(cases)[:: 1 if HEAVY else every]
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Two more than there are processors: some tests always wait for an engine. With more, the model and the engines'
-    libraries are loaded more often than is gained."""
+    """Two more than processors, because some tests always wait for an engine. With more workers, loading models and
+    libraries more often costs more than it saves."""
     return (os.cpu_count() or 1) + 2
 
 
@@ -113,9 +113,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Files | None
 
 
 CHROMIUM_ARGUMENTS = [
-    "--no-sandbox",  # in containers, where one is root, Chromium's sandbox cannot start
+    "--no-sandbox",  # in containers, where the user is root, Chromium's sandbox cannot start
     "--disable-gpu",
-    # The rest keeps it from talking to anyone but the page under test.
+    # The other options allow no connection except to the page under test.
     "--disable-quic",
     "--no-first-run",
     "--disable-background-networking",
@@ -126,7 +126,7 @@ CHROMIUM_ARGUMENTS = [
 
 @pytest.fixture(scope="session")
 def meilisearch_server() -> Iterator[MeilisearchServer]:
-    """One real Meilisearch for all tests of this process: give every index a name of your own."""
+    """One real Meilisearch for all tests of this process. Each index needs a unique name."""
     need("meilisearch")
     with run_meilisearch() as server:
         yield server
@@ -134,7 +134,7 @@ def meilisearch_server() -> Iterator[MeilisearchServer]:
 
 @pytest.fixture(scope="session")
 def chroma_server() -> Iterator[ChromaServer]:
-    """One real Chroma server for all tests of this process: give every collection a name of your own."""
+    """One real Chroma server for all tests of this process. Each collection needs a unique name."""
     need("chroma")
     with run_chroma() as server:
         yield server
@@ -142,7 +142,7 @@ def chroma_server() -> Iterator[ChromaServer]:
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[PostgresServer]:
-    """One real PostgreSQL for all tests of this process: give every test a schema of its own."""
+    """One real PostgreSQL for all tests of this process. Each test needs its own schema."""
     need("postgres")
     with run_postgres() as server:
         yield server
@@ -150,7 +150,7 @@ def postgres_server() -> Iterator[PostgresServer]:
 
 @pytest.fixture(scope="session")
 def s3_server() -> Iterator[S3Server]:
-    """One real S3 server for all tests of this process: take a prefix of your own."""
+    """One real S3 server for all tests of this process. Each test needs its own prefix."""
     need("s3")
     with run_s3() as server:
         yield server
@@ -158,13 +158,13 @@ def s3_server() -> Iterator[S3Server]:
 
 @pytest.fixture(scope="session")
 def promtool() -> Path:
-    """The program of Prometheus that checks metrics and rules."""
+    """The path of the Prometheus program that checks metrics and rules."""
     return need("promtool")
 
 
 @pytest.fixture
 def bucket(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The address of an empty prefix, with what its clients need in the environment."""
+    """The address of an empty prefix, with the environment variables that clients need."""
     for name, value in s3_server.variables().items():
         monkeypatch.setenv(name, value)
     return f"s3://tests/{secrets.token_hex(8)}"
@@ -174,7 +174,7 @@ def bucket(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> str:
 # other tests could not use `asyncio.run` as long as it lives.
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """A real Chromium; take a new context for every test."""
+    """A real Chromium. Each test needs a new context."""
     program = need("browser")
     from playwright.sync_api import sync_playwright  # slow to import; few tests need it
 
@@ -195,7 +195,7 @@ def shared_data() -> Path:
 
 
 def need(engine: str) -> Path:
-    """The program of an engine; without it the test is skipped, or fails where the engine is required."""
+    """The program of an engine. Without it, the test is skipped, or fails if the engine is required."""
     program = engines.find(engine)
     if program is not None:
         return program

@@ -1,5 +1,5 @@
-"""`docker-compose.yml` keeps its promises. No Docker is needed: the file is read, and its health checks are
-run as they stand against the same servers on this machine."""
+"""`docker-compose.yml` is correct. No Docker is needed: the file is read, and its health checks run against the same
+servers on this machine."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_the_images_are_the_official_ones_at_the_tested_versions() -> None:
 def test_ports_are_open_to_this_machine_only(service: dict[str, Any]) -> None:
     assert service["ports"]
     for port in service["ports"]:
-        # The host's port may be chosen; the address may not.
+        # The port on the host may be chosen, the address may not.
         assert re.fullmatch(r"127\.0\.0\.1:\$\{[A-Z_]+:-\d+\}:\d+", port)
     assert service.get("network_mode") != "host"
 
@@ -66,7 +66,7 @@ def test_a_service_comes_back_by_itself(service: dict[str, Any]) -> None:
 def test_keys_come_from_the_environment_and_must_be_given(service: dict[str, Any]) -> None:
     for name, value in service["environment"].items():
         if name in ("CHUNKSINK_TOKENS", "POSTGRES_PASSWORD"):
-            # `serve` refuses to start without it, see below; so does the image of PostgreSQL.
+            # `serve` refuses to start without a token, see below; so does PostgreSQL without a password.
             assert value == f"${{{name}:-}}"
         elif re.search(r"KEY|TOKEN|SECRET|PASSWORD", name):
             assert re.fullmatch(rf"\$\{{{name}:\?[^}}]+\}}", value), f"{name} is written down or optional"
@@ -90,7 +90,7 @@ def test_engines_start_without_the_profile_of_the_search_service() -> None:
 
 
 def test_the_image_is_built_from_the_files_of_the_wheel() -> None:
-    """`.dockerignore` admits every path that `pyproject.toml` needs, and no other folder."""
+    """`.dockerignore` allows every path that `pyproject.toml` needs, and no other folder."""
     admitted = {
         line[1:] for line in (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines() if line.startswith("!")
     }
@@ -100,7 +100,7 @@ def test_the_image_is_built_from_the_files_of_the_wheel() -> None:
 
 
 def healthy(service: str, inside: int, port: int) -> bool:
-    """Run a service's health check here, with the container's port changed to the one that serves here."""
+    """Run a service's health check on this machine, with the container's port replaced by the real one."""
     kind, *command = SERVICES[service]["healthcheck"]["test"]
     assert kind == "CMD"
     if shutil.which(command[0]) is None:

@@ -1,4 +1,4 @@
-"""Guards over the repository itself: what is easily forgotten, and noticed only by somebody else."""
+"""Checks of the repository itself: rules that are easily forgotten and noticed only by others."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ PROJECT: dict[str, Any] = PYPROJECT["project"]
 # Top-level packages that are not shipped.
 OWN_USE = {"tests", "tools", "bench"}
 
-# Written in pieces, so that this file is clean by its own rule.
+# Written in pieces, so that this file obeys its own rule.
 REGISTRY_HOSTS = ["py" + "pi.org", "python" + "hosted.org", "npm" + "js.org", "npm" + "js.com", "deb.debian" + ".org"]
 FORBIDDEN = re.compile(
     "|".join(
         [
             *(re.escape(host) for host in REGISTRY_HOSTS),
             r"(?:(?<![\w.~/-])|(?<=file://))/(?:work|root|opt/(?:wheels|pypi))/",  # folders of one machine
-            r"\bissue\s*#?\d+\b",  # a tracker that a reader does not have
+            r"\bissue\s*#?\d+\b",  # a tracker that readers do not have
             r"\bClau" + r"de\b|\bAnthro" + r"pic\b|\bsub-?agent",
             r"BEGIN (?:RSA |EC |OPENSSH )?PRIVATE" + r" KEY",
         ]
@@ -37,7 +37,7 @@ FORBIDDEN = re.compile(
 
 
 def repository_files() -> list[Path]:
-    """What git tracks, and what it would track: a guard that waits for the commit comes too late."""
+    """The files that git tracks or would track, so that problems are found before the commit."""
     if shutil.which("git") is None or not (ROOT / ".git").exists():
         pytest.skip("this is not a git checkout")
     listed = subprocess.run(
@@ -51,7 +51,7 @@ def repository_files() -> list[Path]:
 
 
 def packages() -> set[str]:
-    """The packages that are shipped, as the folders of the root show them."""
+    """The packages that are shipped."""
     return {path.parent.name for path in ROOT.glob("[a-z]*/__init__.py")} - OWN_USE
 
 
@@ -62,7 +62,7 @@ def requirement_names() -> list[str]:
 
 
 def test_every_folder_of_tests_is_a_package() -> None:
-    """Without it pytest would put `tests/sinks` on the path as `sinks`, in front of the real one."""
+    """Otherwise pytest would put `tests/sinks` on the path as `sinks`, before the real package."""
     folders = {path.parent for path in (ROOT / "tests").rglob("*.py")}
     chain = {
         parent for folder in folders for parent in [folder, *folder.parents] if parent.is_relative_to(ROOT / "tests")
@@ -76,7 +76,7 @@ def test_no_file_names_a_registry_or_a_folder_of_one_machine() -> None:
         try:
             text = path.read_text(encoding="utf-8")
         except UnicodeDecodeError:
-            continue  # a picture, or a file that is broken on purpose
+            continue  # a picture, or a file that is damaged on purpose
         for number, line in enumerate(text.splitlines(), start=1):
             hit = FORBIDDEN.search(line)
             if hit:
@@ -106,7 +106,7 @@ def test_the_word_guard_leaves_the_rest_alone(text: str) -> None:
 
 
 def test_no_pattern_has_a_possessive_group() -> None:
-    """Python before 3.11.5 finds other ends for `(?:...)*+` than later ones do: that is for `chunkbus.patterns`."""
+    """Python before 3.11.5 finds other ends for `(?:...)*+` than later versions. Use `chunkbus.patterns` instead."""
     possessive = re.compile(r"(?<![\\(])\)[*+?]" + r"\+")
     assert possessive.search("(?:a|b)" + "*+") and not possessive.search(r"\)" + "*+")
     files = [path for package in packages() for path in (ROOT / package).rglob("*.py")]
@@ -114,7 +114,7 @@ def test_no_pattern_has_a_possessive_group() -> None:
 
 
 def without_output(page: str) -> str:
-    """A page with empty lines for the output in its console blocks, which is as wide as the commands print it."""
+    """A page whose console blocks have empty lines instead of output, which is as wide as the commands print it."""
     return re.sub(
         r"^```console\n.*?^```$",
         lambda block: re.sub(r"^[^$`].*$", "", block[0], flags=re.MULTILINE),

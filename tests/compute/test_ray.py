@@ -103,7 +103,7 @@ def test_index_is_that_of_the_local_engine(home: RayHome) -> None:
 
 @slow
 def test_vectors_stay_out_of_the_object_store(home: RayHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Less than 50 MB for 50,000 chunks."""
+    """It gets less than 50 MB for 50,000 chunks."""
     monkeypatch.undo()  # blocks of the usual size
     monkeypatch.setattr(engine, "LEAST_VALIDATED_BYTES", 0)
     chunks = 50_000 if HEAVY else 2000
@@ -116,7 +116,7 @@ def test_vectors_stay_out_of_the_object_store(home: RayHome, monkeypatch: pytest
 
 
 def created_bytes() -> int:
-    """All that was ever put into the object stores of the cluster."""
+    """Bytes of everything that was ever put into the object stores of the cluster."""
     from ray._private.internal_api import get_memory_info_reply, get_state_from_address
 
     state = get_state_from_address(ray.get_runtime_context().gcs_address)
@@ -191,7 +191,7 @@ def test_killed_run_is_continued_from_its_segments(home: RayHome, cluster: Any) 
 
 
 def rebuild_until_killed(folder: str, address: str) -> None:
-    """In a process of its own."""
+    """Runs in its own process."""
     Cluster(RayOptions(address=address)).connect()
     engine.FIRST_BLOCK_BYTES = engine.MOST_BLOCK_BYTES = 4096
     home = RayHome(Path(folder, "home"), BusRoot(Path(folder, "chunks")), fts, memory())

@@ -36,13 +36,13 @@ def another_model(*_arguments: Any) -> HashEncoder:
 
 
 def announced(folder: Path, *_arguments: Any) -> HashEncoder:
-    """Leaves the number of its process."""
+    """Write the number of this process to a file."""
     (folder / str(os.getpid())).touch()
     return HashEncoder(dimension=8)
 
 
 class WaitingEncoder(HashEncoder):
-    """Waits at one of the last texts, for ever."""
+    """Waits forever at one of the last texts."""
 
     def encode(self, texts: Sequence[str]) -> Vectors:
         if "cat 100" in texts:
@@ -68,8 +68,8 @@ def dying(*_arguments: Any) -> HashEncoder:
 
 
 def dying_after_segment(folder: Path, *_arguments: Any) -> HashEncoder:
-    """The first worker to write a segment dies before it can return the receipt. Each worker leaves the texts that it
-    has embedded."""
+    """The first worker that writes a segment dies before it can return the receipt. Each worker records the texts that
+    it has embedded."""
     real = worker.write_segment
 
     def write(storage: Any, info: Any, keys: Sequence[bytes], *more: Any) -> Any:
@@ -88,13 +88,13 @@ def dying_after_segment(folder: Path, *_arguments: Any) -> HashEncoder:
 
 
 def writing_elsewhere(folder: Path, *_arguments: Any) -> HashEncoder:
-    """As on a machine that has another folder under the same path."""
+    """Simulates a machine where the same path is another folder."""
     worker.open_storage = lambda _place: FolderStorage(folder)
     return HashEncoder(dimension=8)
 
 
 class RayHome(Home):
-    """Workers embed with `open_encoder`."""
+    """A home whose workers embed with `open_encoder`."""
 
     open_encoder: Opened = staticmethod(hashing)
     options = RayOptions(workers=2)

@@ -1,4 +1,4 @@
-"""The suite on every sink, with the real engines; the reference passes it too."""
+"""The suite on every sink, with the real engines. The reference sink passes it, too."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +24,7 @@ ROUNDS, MANY = (25, 700) if HEAVY else (5, 150)
 
 
 class OnServer:
-    """The tests of its reader share a build, outside `make soak`."""
+    """Outside `make soak`, the tests of its reader share a build."""
 
     @pytest.fixture(scope="function" if HEAVY else "class")
     @classmethod
@@ -65,7 +65,7 @@ class TestChromaEmbedded(SinkConformance, VectorConformance):
 
 @pytest.mark.skipif(not HEAVY, reason="a process for each test; test_worker has the essence; CHUNKSINK_SOAK_HEAVY")
 class TestChromaBeside(SinkConformance):
-    """Each build is filled by a process of its own."""
+    """A separate process fills each build."""
 
     @pytest.fixture
     def connect(self, tmp_path: Path) -> Connect:

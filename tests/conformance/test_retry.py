@@ -12,7 +12,7 @@ from tests.support.memory_sink import MemorySink
 
 
 class TestPatientWithALosingEngine(SinkConformance, VectorConformance):
-    """It does every call at the first try, and loses the answer; at the second one all is well."""
+    """Each call has its effect at once, but the first answer is lost. The second attempt succeeds."""
 
     @pytest.fixture
     def connect(self) -> Connect:
@@ -33,7 +33,7 @@ class Losing:
         def call(*arguments: Any, **named: Any) -> Any:
             self._lost ^= {name}
             lost = name in self._lost
-            if lost and name == "flush":  # each report comes once: fail before it
+            if lost and name == "flush":  # every report is made once, so the call fails before it
                 raise Transient("not now")
             answer = held(*arguments, **named)
             if lost:

@@ -23,7 +23,7 @@ class ForgetsSurplus(MemoryBuild):
 
 
 class RemovesWhatItRemembers(MemoryBuild):
-    """By the ids that this handle wrote itself."""
+    """Removes only the ids that this handle wrote."""
 
     def _prune(self) -> None:
         mine = self.__dict__.setdefault("mine", set())
@@ -32,7 +32,7 @@ class RemovesWhatItRemembers(MemoryBuild):
 
 
 class TakesItselfForAlone(MemoryBuild):
-    """What it did not write itself into a build that was empty, it takes for absent."""
+    """Assumes that a build that was empty contains only what this handle wrote."""
 
     def __init__(self, content: Any, wants_vectors: bool) -> None:
         super().__init__(content, wants_vectors)
@@ -81,7 +81,7 @@ class SaysRefusedTwice(MemoryBuild):
 
 
 class MergesFields(MemoryBuild):
-    """As Chroma's upsert does."""
+    """Merges the fields of old and new documents, as Chroma's upsert does."""
 
     def _add(self, family: Family) -> None:
         merged = []
@@ -99,7 +99,7 @@ class StripsText(MemoryBuild):
 
 
 class LosesMoved(MemoryBuild):
-    """Removes a family by ids that it has written, wherever they are now."""
+    """Removes a family by the ids that it once wrote, even if another family has them now."""
 
     def _prune(self) -> None:
         owned: dict[str, set[str]] = self.__dict__.setdefault("owned", {})
@@ -139,7 +139,7 @@ class DeletesTooMuch(MemoryBuild):
 
 
 class BoundToItsThread(MemoryBuild):
-    """By a connection that was opened with it."""
+    """Uses one connection that belongs to the thread that opened it."""
 
     def __init__(self, content: Any, wants_vectors: bool) -> None:
         super().__init__(content, wants_vectors)

@@ -1,5 +1,5 @@
-"""What a process does that runs one scenario on a home, and what befalls it at a step: it dies, as `kill -9` would have
-it, is stopped, or has no more files, room or memory from there on."""
+"""Runs one scenario on a home in this process, and does something to the process at a chosen step: it dies as by `kill
+-9`, is stopped, or has no more file handles, disk space or memory from there on."""
 
 from __future__ import annotations
 
@@ -57,19 +57,19 @@ def _projection(home: Home) -> None:
 
 
 def _lost(home: Home) -> None:
-    """Somebody removed a live build."""
+    """A live build was removed by another program."""
     shutil.rmtree(home.folder / "fts" / home.live().builds["fts"], ignore_errors=True)
     home.sync()
 
 
 def _recovered(home: Home) -> None:
-    """Somebody removed the records."""
+    """The records were removed by another program."""
     home.lose_records()
     home.rebuild()
 
 
 def _refused(home: Home) -> None:
-    """A sink would not show what was built."""
+    """A sink refuses to show the new build."""
 
     def refuse() -> None:
         raise Refused("not that")
@@ -79,7 +79,7 @@ def _refused(home: Home) -> None:
 
 
 def _unsigned(home: Home) -> None:
-    """Somebody took the markers away."""
+    """The markers were removed by another program."""
     with home.session() as session:
         for name, build_id in session.state.live().builds.items():
             with closing(session.sinks[name].open(build_id)) as build:
@@ -88,8 +88,8 @@ def _unsigned(home: Home) -> None:
 
 
 def unsign(build: Any) -> None:
-    """As an engine's own tools would do it."""
-    path = Path(build._path if hasattr(build, "_path") else build._folder)  # the tests' own look behind the interface
+    """Remove the marker with the engine's own interface."""
+    path = Path(build._path if hasattr(build, "_path") else build._folder)  # tests may read behind the interface
     if path.is_dir():
         (path / "marker.json").unlink()
     else:
@@ -144,7 +144,8 @@ def main(
     when: str,
     act: str = "dies",
 ) -> None:
-    """`when` is "before" or "after" the call of that number; 0 leaves it alone. Ends with a command's exit code."""
+    """`when` is "before" or "after" the call with that number; with 0 nothing happens. Exits with the exit code of a
+    command."""
     executor.EMBEDDED_AT_ONCE = executor.WRITTEN_AT_ONCE = 2
     act_at(module, owner, method, call, when, act)
     with ending_as_a_command():
@@ -153,18 +154,18 @@ def main(
 
 @contextmanager
 def ending_as_a_command() -> Iterator[None]:
-    """With its exit code, where it refuses."""
+    """Exits with the exit code of a refusal."""
     try:
         with errors_as_refusals():
             yield
     except Refusal as refusal:
-        with suppress(OSError):  # where it is written to a file, that may not grow either
+        with suppress(OSError):  # a file for the output could not grow either
             os.write(sys.stderr.fileno(), f"{refusal}\n".encode())
         os._exit(refusal.code)
 
 
 def act_at(module: str, owner: str, method: str, call: int, when: str, act: str = "dies") -> None:
-    """From now on this befalls this process at that call."""
+    """Arrange that `act` happens at that call in this process."""
     place: Any = import_module(module)
     if owner:
         place = getattr(place, owner)
@@ -177,7 +178,7 @@ def _acting(function: Callable[..., Any], call: int, when: str, act: Callable[[]
     def watched(*arguments: Any, **named: Any) -> Any:
         nonlocal left
         left -= 1
-        mine = left == 0  # a call within the call does not count
+        mine = left == 0  # nested calls do not count
         if mine and when == "before":
             act()
         result = function(*arguments, **named)

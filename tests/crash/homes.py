@@ -23,7 +23,7 @@ from tests.support.watched_sinks import Moment, watching
 
 
 class EagerJsonl(JsonlSink):
-    """Asks for vectors and ignores them: a second sink that is embedded for, without the seconds that Chroma takes."""
+    """Requests vectors and ignores them: a second sink with embedding, without the seconds that Chroma takes."""
 
     wants_vectors = True
 
@@ -57,7 +57,7 @@ def prepare(folder: Path) -> Home:
 
 
 def move_on(home: Home, scenario: str) -> None:
-    """The bus moves on: three sources are edited, one comes, two go."""
+    """Change the bus: three sources are edited, one is added, two are removed."""
     unchanged = [*KEPT, *OLD[3]]
     commit(home.root, "p1", [*(record for records in EDITED for record in records), *unchanged, *ADDED], at=FEBRUARY)
     if scenario in ("held", "retire"):
@@ -70,13 +70,13 @@ def move_on(home: Home, scenario: str) -> None:
 
 
 def settle(home: Home, scenario: str) -> None:
-    """What people do before they run it again, so that the bus is whole."""
+    """Do what a user does before the next run, so that the bus is complete."""
     if scenario == "held":
         commit(home.root, "bad", source("docs/bad.md", "whole again"))
     if scenario in ("held", "retire"):
         commit(home.root, "gone", GONE)
     if scenario == "recovered":
-        home.rebuild()  # there is nothing live yet that a sync could go on with
+        home.rebuild()  # no live generation that a sync could continue
 
 
 def undo(home: Home) -> None:
@@ -85,18 +85,18 @@ def undo(home: Home) -> None:
 
 
 def rewrite_one(home: Home) -> None:
-    """One source is edited, and has as many chunks as before."""
+    """Edit one source, which keeps its number of chunks."""
     edited = source("docs/0.md", "tapir 0", "zebra 0", version="2", at=FEBRUARY)
     commit(home.root, "p1", [*edited, *(record for records in OLD[1:] for record in records), *KEPT], at=FEBRUARY)
 
 
 def withdraw(home: Home) -> None:
-    """A source that the killed run was writing goes before the next one begins."""
+    """Remove a source that the killed run was writing."""
     commit(home.root, "p3", [], at=MARCH, tombstones=[Tombstone(parent_id=parent_of("docs/new.md"))])
 
 
 def move_on_meanwhile(home: Home) -> Callable[[Sink], Any]:
-    """The partition is rewritten while the run reads it."""
+    """Rewrite the partition while the run reads it."""
 
     def rewrite() -> None:
         edited = [record for records in EDITED for record in records]

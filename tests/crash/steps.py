@@ -1,6 +1,6 @@
 """Every step at which a run makes a lasting change, and the runs that execute it.
 
-`test_every_step` kills before and after each of them; it fails where a step of the code is missing here.
+`test_every_step` kills before and after each of them. It fails if the code has a step that is missing here.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Step:
-    """A method of ours that writes, and the scenario of `dying` that calls it."""
+    """A method that writes, and the scenario of `dying` that calls it."""
 
     module: str
     owner: str
@@ -92,7 +92,7 @@ def sink_steps(engine: str) -> list[Step]:
 
 STEPS = (*OURS, *sink_steps("fts"), *sink_steps("jsonl"))
 
-# Functions of rebuild/ that write only what ends with the connection, or parts of a step above.
+# Functions of rebuild/ that write only temporary data, or are parts of a step above.
 NO_STEPS = {
     "family_versions.py:decide": "within Catalog.decide",
     "scan.py:_insert": "temporary tables",

@@ -1,4 +1,4 @@
-"""A killed backup leaves the old file. A killed restore can be repeated, or left to the next run."""
+"""A killed backup leaves the old file. A killed restore can be repeated or completed by the next run."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ RUNS: dict[str, Callable[[Path, Path], object]] = {
 
 
 def run(which: str, home: str, file: str, method: str, call: int, when: str, act: str) -> None:
-    """In the other process."""
+    """Runs in the other process."""
     dying.act_at(OURS, "", method, call, when, act)
     with dying.ending_as_a_command():
         RUNS[which](Path(home), Path(file))
@@ -59,7 +59,7 @@ def ended(which: str, home: Home, file: Path, method: str, call: int, when: str,
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Copies of a home that has moved on since it was backed up to `backup.tar.gz`."""
+    """Copies of a home that has changed since it was backed up to `backup.tar.gz`."""
     home = prepare(tmp_path_factory.mktemp("prepared"))
     backup(home.folder, home.folder.parent / "backup.tar.gz")
     move_on(home, "sync")
@@ -124,7 +124,7 @@ def test_restore_when_killed_is_repeated_or_left_to_the_next_run(
 
 @pytest.mark.parametrize(("method", "call"), [("_copy_database", 1), ("_copy_database", 2), ("_digest", 1)])
 def test_backup_on_a_full_disk_is_an_error_and_leaves_no_file(method: str, call: int, prepared: Any) -> None:
-    """No file of the process can grow from there on."""
+    """From then on no file of the process can grow."""
     home: Home = prepared()
     file = home.folder.parent / "other.tar.gz"
     assert ended("backup", home, file, method, call, "before", "no room") == Exit.ENGINE

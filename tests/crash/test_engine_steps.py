@@ -1,8 +1,8 @@
-"""With a real Chroma or Meilisearch, a sync, repair or rebuild killed before or after any changing call or step
-converges with the plain next run.
+"""With a real Chroma or Meilisearch, a run killed before or after any changing call or step converges with the next
+plain run.
 
 `make test` takes the calls after which engines are known to be half done, and the steps between an engine's answer and
-our record of it; `make soak` takes all of them.
+our record of it. `make soak` takes all of them.
 """
 
 from __future__ import annotations
@@ -87,14 +87,14 @@ def run(home: Home, scenario: str, wrap: Wrap | None = None) -> None:
 def run_and_act(
     folder: Path, engine: str, server: tuple[str, str, str], method: str, when: str, act: str = "dies"
 ) -> None:
-    """In a process of its own."""
+    """Runs in its own process."""
     moment = Moment(method, 1, dying.ACTS[act], after=when == "after")
     with dying.ending_as_a_command():
         run(home_in(folder, engine, server), SCENARIOS[method], watching(engine, moment))
 
 
 def run_and_die_at(folder: Path, engine: str, server: tuple[str, str, str], step: Step, when: str) -> None:
-    """Likewise."""
+    """Runs in its own process."""
     dying.act_at(step.module, step.owner, step.method, step.call, when)
     run(home_in(folder, engine, server), step.scenario)
 
@@ -117,7 +117,7 @@ def server(engine: str, request: pytest.FixtureRequest) -> tuple[str, str, str]:
 
 
 def prepare(home: Home) -> None:
-    """Two generations, and a bus that has moved on."""
+    """Two generations, and a bus that has changed since."""
     commit_all(home, OLD, at="2026-01-01T00:00:00Z")
     home.rebuild()
     home.rebuild()
@@ -126,7 +126,7 @@ def prepare(home: Home) -> None:
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """With the engine that lies in the home and can be copied."""
+    """For an engine whose data are in the home, a copy of a prepared home."""
     folder = tmp_path_factory.mktemp("prepared")
     prepare(home_in(folder, "chroma", NO_SERVER))
     return folder
@@ -140,7 +140,7 @@ def home(
     monkeypatch: pytest.MonkeyPatch,
     request: pytest.FixtureRequest,
 ) -> Home:
-    for name in ("EMBEDDED_AT_ONCE", "WRITTEN_AT_ONCE"):  # `run` sets them
+    for name in ("EMBEDDED_AT_ONCE", "WRITTEN_AT_ONCE"):  # set by `run`
         monkeypatch.setattr(executor, name, getattr(executor, name))
     home = home_in(tmp_path, engine, server)
     if engine == "chroma":
@@ -203,7 +203,7 @@ def test_run_when_short_of_a_resource_at_an_engine_call_recovers(
     process.join(30 if act == "no memory" else 120)
     process.kill()
     process.join()
-    # A library that gets no memory may end its process, or wait for ever.
+    # A library that gets no memory may end its process or wait forever.
     without_memory = [-signal.SIGABRT, -signal.SIGKILL] if act == "no memory" else []
     assert process.exitcode in (Exit.OK, Exit.ENGINE, *without_memory)
     converges(home, engine, SCENARIOS[method])

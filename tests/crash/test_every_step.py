@@ -1,7 +1,7 @@
-"""A run killed before or after any changing step converges with the plain next run.
+"""A run killed before or after any changing step converges with the next plain run.
 
-With CHUNKSINK_SOAK_KILLS it is killed both before and after each. The oracle is a clean rebuild into an empty home,
-read back from each sink through its own interface.
+With CHUNKSINK_SOAK_KILLS it is killed both before and after each step. The expected result is a clean rebuild into an
+empty home, read back from each sink through its own interface.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ COMES_AGAIN = ("confirm", "flush", "flip")
 """Steps that a run which was killed at them comes to again."""
 TAKES_AWAY = ("forget", "lost", "recovered")
 """Scenarios in which somebody means a source or a build to go."""
-READERS_WAIT = 2.0  # seconds, at most
+READERS_WAIT = 2.0  # seconds at most
 READING = {"marker", "count", "of_families", "scan", "close", "open", "builds"}
 TEXTS = {str(record["text"]) for records in (*EDITED, ADDED) for record in records}
 
@@ -86,7 +86,7 @@ def ended(process: BaseProcess) -> int:
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Copies of a home, made once for each scenario, and a bus that has moved on."""
+    """Copies of a home, made once for each scenario, and a bus that has changed since."""
 
     @cache
     def before(scenario: str) -> Home:
@@ -99,7 +99,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @pytest.fixture(scope="module")
 def prepared_before(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Copies of a home whose bus has not moved yet."""
+    """Copies of a home whose bus has not changed yet."""
     home = prepare(tmp_path_factory.mktemp("prepared"))
     return lambda: copied(home, tmp_path_factory.mktemp("copy") / "of")
 
@@ -120,7 +120,7 @@ _oracles: dict[str, dict[str, str]] = {}
 
 
 def oracle(root: BusRoot, folder: Path) -> dict[str, str]:
-    """What a rebuild into an empty home holds; asked once for a bus with the same bytes."""
+    """The content after a rebuild into an empty home. It is computed once for a bus with the same bytes."""
     files = sorted(path for path in root.path.rglob("*") if path.is_file())
     content = hashlib.sha256(repr([(path.relative_to(root.path), path.read_bytes()) for path in files]).encode())
     if content.hexdigest() not in _oracles:
@@ -131,7 +131,7 @@ def oracle(root: BusRoot, folder: Path) -> dict[str, str]:
 
 
 def readers_find_every_source(home: Home) -> None:
-    """Whole in one version, whichever that is; what stays is there."""
+    """Every source is complete in one version, and sources that do not change are present."""
     found = found_by_readers(home)
     for number in (0, 1, 2):
         old = {str(record["text"]) for record in OLD[number]}
@@ -151,14 +151,14 @@ def test_run_when_killed_at_a_step_converges(
     committed = committed_texts(home, TEXTS)
     settle(home, step.scenario)
     if step.method in ("intend", "confirm", "replace", "flush"):
-        withdraw(home)  # what the killed run may have written must go again
+        withdraw(home)  # documents of the killed run that must be removed
     home.sync()
     assert not set(home.encoder.asked) & committed, "a committed vector was computed again"
     assert digests(home) == oracle(home.root, tmp_path / "fresh")
     again = home.sync()
     assert (again.families.added, again.families.changed, again.families.removed) == (0, 0, 0)
     assert sum(each(again, "written").values()) == 0
-    # And a rebuild, which removes all remains: live, previous, nothing else.
+    # A rebuild also removes all remains: only the live and the previous generation are left.
     home.rebuild()
     assert digests(home) == oracle(home.root, tmp_path / "fresh again")
     assert {name: len(builds) for name, builds in home.builds().items()} == {"fts": 2, "jsonl": 2}
@@ -217,7 +217,7 @@ def test_edit_when_killed_and_then_undone_converges(
     "step", [step for step in STEPS if ALL or (step.owner != "FtsBuild" and step.method in COMES_AGAIN)], ids=str
 )
 def test_recovery_when_killed_again_converges(step: Step, prepared: Any, tmp_path: Path, small_batches: None) -> None:
-    """At the same step, where the next run comes to it, and then in a repair."""
+    """Killed at the same step again, when the next run reaches it, and then in a repair."""
     home: Home = prepared(step.scenario)
     assert run_until(home, step, "after") == -signal.SIGKILL
     settle(home, step.scenario)
@@ -245,8 +245,8 @@ SHORTAGES = [
 def test_run_when_stopped_at_a_step_keeps_readers_served(
     step: Step, when: str, then: signal.Signals, prepared: Any, tmp_path: Path, small_batches: None
 ) -> None:
-    """As in a paused container or a suspended laptop: readers are served, another writer leaves.
-    Then it is continued or killed."""
+    """As in a paused container or a suspended laptop: readers get answers, and another writer exits. Then the run is
+    continued or killed."""
     home: Home = prepared(step.scenario)
     process = begin(home, step, when, None, "stops")
     assert process.pid is not None
@@ -269,9 +269,10 @@ def test_run_when_stopped_at_a_step_keeps_readers_served(
 def test_run_when_short_of_a_resource_is_reported_and_recovers(
     step: Step, when: str, act: str, prepared: Any, tmp_path: Path, small_batches: None
 ) -> None:
-    """The run reports it, nothing is taken for broken, and the plain next run converges.
+    """The run reports the shortage, nothing is reported as broken, and the next plain run converges.
 
-    Python's pools of threads can lose a task for want of memory, and wait for it: then somebody ends the process.
+    Python's thread pools can lose a task if memory is short, and then wait for it forever. In that case the process is
+    killed.
     """
     home: Home = prepared(step.scenario)
     process = begin(home, step, when, None, act)
@@ -289,14 +290,14 @@ def test_run_when_short_of_a_resource_is_reported_and_recovers(
 
 
 def test_run_when_not_killed_ends_normally(prepared: Any) -> None:
-    """Or the tests above would prove nothing about where they kill."""
+    """Otherwise the tests above would not prove that they kill at the right steps."""
     for scenario in sorted({step.scenario for step in STEPS})[:: 1 if ALL else 6]:
         step = next(step for step in STEPS if step.scenario == scenario)
         assert run_until(prepared(scenario), step, "before", call=0) == 0, scenario
 
 
 def test_every_transaction_of_rebuild_is_a_tested_step() -> None:
-    """Every function of rebuild/ that opens a transaction is a step, or is excused with its reason."""
+    """Every function of rebuild/ that opens a transaction is a step or is listed as an exception with its reason."""
     known = {(Path(*step.module.split(".")).name + ".py", step.method) for step in STEPS}
     missing = [
         place

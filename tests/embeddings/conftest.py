@@ -29,7 +29,7 @@ def cache(tmp_path: Path) -> Iterator[VectorCache]:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Storage:
-    """Where segments are written."""
+    """The folder for segments."""
     return open_storage(str(tmp_path / "place"))
 
 

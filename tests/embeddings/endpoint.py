@@ -22,7 +22,7 @@ Fault = Callable[[dict[str, Any]], Answer]
 
 
 class Server:
-    """An endpoint that computes the vectors of `HashEncoder` unless scripted otherwise."""
+    """An endpoint that computes the vectors of `HashEncoder` unless a script replaces its answers."""
 
     def __init__(self) -> None:
         self.url = ""
@@ -83,7 +83,7 @@ def status(code: int, **headers: str) -> Fault:
 
 
 def broken(*, width: int) -> Fault:
-    """Good, but for the number of dimensions."""
+    """Valid except for the number of dimensions."""
     return lambda body: good({key: value for key, value in body.items() if key != "dimensions"}, width)
 
 

@@ -32,7 +32,7 @@ load_with_torch = partial(load_model, use_graph=False)
 
 
 class HashEncoder(Encoder):
-    """Vectors drawn from the text's hash. Remembers what it was asked to encode."""
+    """Vectors generated from the hash of the text. Records the texts that it encodes."""
 
     at_once = 16
     """Texts in a batch."""
@@ -130,7 +130,7 @@ def filled(path: Path, encoder: HashEncoder, count: int) -> list[str]:
 
 
 def tamper(path: Path, sql: str, *parameters: object) -> None:
-    """What another program, or a bad disk, does to the file."""
+    """Changes the file as another program or a bad disk would."""
     connection = sqlite3.connect(path)
     with connection:
         connection.execute(sql, parameters)

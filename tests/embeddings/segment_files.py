@@ -24,7 +24,7 @@ def file_of(tmp_path: Path, name: str) -> Path:
 
 
 def renamed(tmp_path: Path, data: bytes) -> str:
-    """A file of this content under its proper name, as a program with another idea of segments could write it."""
+    """A file with this content under its proper name, as a program with another idea of segments could write it."""
     name = f"{hashlib.sha256(data).hexdigest()}.arrow"
     file_of(tmp_path, name).write_bytes(data)
     return name

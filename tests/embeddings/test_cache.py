@@ -140,7 +140,7 @@ def test_empty_file_when_opened_becomes_a_cache(tmp_path: Path) -> None:
 
 
 def test_cache_of_an_earlier_version_opens_unchanged(cache: VectorCache) -> None:
-    """A file made by an earlier version opens as it is. A new form needs a new migration, and another digest here."""
+    """A new schema needs a new migration, and a new digest here."""
     tables = cache.read(
         "SELECT sql FROM sqlite_master WHERE tbl_name IN ('model', 'producer', 'segment', 'vector') AND sql NOT NULL "
         "ORDER BY sql"
@@ -196,7 +196,7 @@ def test_transaction_when_it_fails_writes_nothing(cache: VectorCache) -> None:
 
 def test_commit_when_it_fails_is_rolled_back(cache: VectorCache) -> None:
     encoder = HashEncoder()
-    cache.read("PRAGMA foreign_keys = ON")  # what else can fail a commit needs a full disk
+    cache.read("PRAGMA foreign_keys = ON")  # all other failures of a commit need a full disk
     cache.read("CREATE TEMP TABLE parent (id INTEGER PRIMARY KEY)")
     cache.read("CREATE TEMP TABLE child (id INTEGER REFERENCES parent DEFERRABLE INITIALLY DEFERRED)")
     with pytest.raises(CacheError), cache.transaction() as connection:

@@ -25,7 +25,7 @@ from chunksink.embeddings.vectors import vectors_for
 from tests.embeddings.endpoint import KEY, Answer, Fault, Server, connect, connect_to, good, hang, saying, status
 from tests.embeddings.helpers import HashEncoder, numbered, stream
 
-# -- it ends when it should --------------------------------------------------------------------------------------------
+# -- deadlines ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("timeout", "tries"), [(30.0, 1), (0.4, 2)])
@@ -120,7 +120,7 @@ def test_key_is_sent_and_never_shown(
 
 
 def chain_of(error: BaseException | None) -> list[str]:
-    """All that a traceback or a careless log could show of it."""
+    """Everything that a traceback or a careless log could show of an error."""
     shown = []
     while error is not None:
         shown += [str(error), repr(error)]
@@ -146,7 +146,7 @@ def chain_of(error: BaseException | None) -> list[str]:
 def test_no_part_of_the_key_is_shown(
     server: Server, monkeypatch: pytest.MonkeyPatch, fault: Fault, message: str
 ) -> None:
-    """Also where an answer is cut, and where the client's own error repeats it."""
+    """Also if an answer is cut, and if the client's own error repeats it."""
     monkeypatch.setenv("TEST_ENDPOINT_KEY", KEY)
     encoder = connect(server, endpoint_key_variable="TEST_ENDPOINT_KEY", deadline_seconds=2)
     server.next = [fault] * 50
@@ -230,7 +230,7 @@ def test_invalid_environment_is_named(
     assert "secret" not in str(denied.value)
 
 
-# -- answers of status 200 that do not hold what was asked for ---------------------------------------------------------
+# -- answers of status 200 with the wrong content ----------------------------------------------------------------------
 
 
 def patient(server: Server) -> EndpointEncoder:
@@ -238,7 +238,7 @@ def patient(server: Server) -> EndpointEncoder:
 
 
 def altered(change: Callable[[list[dict[str, Any]]], object]) -> Fault:
-    """A good answer whose entries were changed."""
+    """A valid answer with changed entries."""
 
     def answer(body: dict[str, Any]) -> Answer:
         code, headers, content = good(body)

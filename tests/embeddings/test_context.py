@@ -1,4 +1,4 @@
-"""The context of a text: what it is, how it is embedded, and how the cache keeps vectors apart by it."""
+"""The context of a text: its content, how it is embedded, and how the cache separates vectors by it."""
 
 import sqlite3
 from contextlib import closing
@@ -173,7 +173,7 @@ def test_cache_of_a_version_without_contexts_keeps_its_vectors(tmp_path: Path) -
 
 
 def test_endpoint_is_compared_with_vectors_in_their_contexts(server: Server, cache: VectorCache) -> None:
-    """As with a cache of an earlier version, which lacks the fixed texts."""
+    """As with the cache of an earlier version, which lacks the fixed texts."""
     encoder = connect(server, embed_context=CONTEXT)
     list(vectors_for([passage("a", "Title")], encoder, cache))
     with cache.transaction() as connection:

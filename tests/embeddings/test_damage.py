@@ -39,12 +39,12 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def copy(original: Path, tmp_path: Path) -> Path:
-    """The file, to be damaged."""
+    """A copy of the file, which the test damages."""
     return Path(shutil.copy(original, tmp_path / "vectors.db"))
 
 
 def right(items: list[Embedded], texts: list[str]) -> None:
-    """Every vector is that of its text."""
+    """Every vector belongs to its text."""
     encoder = HashEncoder(dimension=DIMENSION)
     assert len(items) == len(texts)
     for item, text in zip(items, texts, strict=True):
@@ -53,7 +53,7 @@ def right(items: list[Embedded], texts: list[str]) -> None:
 
 
 def run_again(path: Path) -> tuple[list[str], bool]:
-    """Embeds everything with the damaged file, again after a repair, and once more, when nothing is left to compute.
+    """Embed everything with the damaged file, again after a repair, and once more, when nothing is left to compute.
 
     Returns the texts that the first run computed, and whether that run or the repair has set the file aside.
     """
@@ -65,11 +65,11 @@ def run_again(path: Path) -> tuple[list[str], bool]:
     if by_run:
         assert sorted(encoder.asked) == sorted(texts), "the new file began empty"
     with VectorCache.open(path) as cache:
-        verify(cache, repair=True)  # a flip in an unused byte of the structure harms nobody, but verify names it
+        verify(cache, repair=True)  # a flip in an unused byte of the structure has no effect, but verify reports it
         by_repair = cache.set_aside
         assert verify(cache).is_sound
         right(embed(texts, repaired, cache), texts)
-        if not by_repair:  # one row: its key was damaged in the table only, and it was still found through the index
+        if not by_repair:  # one row whose key was damaged in the table only, and which the index still finds
             assert len(repaired.asked) <= 1
             assert not set(repaired.asked) & set(encoder.asked), "nothing is computed twice"
         right(embed(texts, last, cache), texts)
@@ -88,7 +88,7 @@ def test_byte_flip_anywhere_is_detected(original: Path, tmp_path: Path) -> None:
     costs: list[list[int]] = [[], []]
     for number in range(FLIPS):
         damaged = bytearray(content)
-        # Half of the flips fall into the structure, which is a small part of the file.
+        # Half of the flips are in the structure, which is a small part of the file.
         place = randomly.randrange(len(content))
         if number % 2:
             place = place // PAGE * PAGE + randomly.randrange(24)
@@ -134,7 +134,7 @@ def test_damaged_files_are_all_kept(original: Path, tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What a killed process leaves: a file, and a log with all the rows."""
+    """The files of a killed process: the database, and a log with all rows."""
     folder = tmp_path_factory.mktemp("killed")
     with VectorCache.open(folder / "vectors.db") as writer:
         embed(numbered(50), HashEncoder(), writer)
@@ -145,7 +145,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("left", [0, 1, 15, 50, 99, 100, 4096])
 def test_file_cut_off_within_its_first_page_is_recovered(killed: Path, tmp_path: Path, left: int) -> None:
-    """From 100 bytes on SQLite takes the first page from the log; of less it may make an empty file."""
+    """From 100 bytes on, SQLite takes the first page from the log. A shorter file may become empty."""
     path = tmp_path / "vectors.db"
     path.write_bytes(killed.read_bytes()[:left])
     shutil.copy(f"{killed}-wal", f"{path}-wal")
@@ -283,7 +283,8 @@ def test_verify_names_some_bad_rows_and_repair_drops_exactly_the_bad_ones(copy: 
 
 
 def test_verify_when_the_file_check_fails_still_reads_the_rows(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And ends where the rows cannot be read, as where they come in circles; it is the remedy itself."""
+    """It ends even if rows cannot be read, for example because pages refer to each other in a circle. Repair is the
+    remedy."""
     with VectorCache.open(copy) as cache:
         read = cache.read
 
@@ -335,7 +336,7 @@ def test_process_when_another_set_its_file_aside_uses_the_new_file(copy: Path) -
 
 
 def test_vectors_of_a_new_file_are_not_outdated(copy: Path) -> None:
-    """The rows of the former file were, and the new one numbers its rows from one again."""
+    """Rows of the former file were outdated, and the new file numbers its rows from one again."""
     encoder = HashEncoder(dimension=DIMENSION)
     with VectorCache.open(copy) as cache:
         cache.outdate(encoder.fingerprint)

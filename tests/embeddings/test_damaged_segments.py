@@ -1,4 +1,4 @@
-"""Segment files that are not as they were written: no wrong vector reaches the cache."""
+"""Damaged segment files: no wrong vector reaches the cache."""
 
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from tests.embeddings.segment_files import ENCODER, file_of, keys_of, renamed, w
 
 @pytest.mark.promise(8)
 def test_every_flipped_byte_of_a_segment_is_noticed(tmp_path: Path, place: Storage, cache: VectorCache) -> None:
-    """Under its old name nothing of the file is used. Under the name of its new content only sound rows are."""
+    """With its old name, no row of the file is used. With the name of its new content, only sound rows are."""
     texts = numbered(20)
     name = written(place, texts).name
     whole = file_of(tmp_path, name).read_bytes()
@@ -109,7 +109,7 @@ def test_missing_and_misnamed_files_are_skipped_with_a_reason(
 def test_bad_rows_of_a_segment_are_left_out(
     position: int, value: Any, place: Storage, cache: VectorCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A wrong vector with a proper checksum, and values that the checksum does not fit."""
+    """A wrong vector with a valid checksum, and values with a wrong checksum."""
 
     def spoiled(model: bytes, key: bytes, *values: Any) -> tuple[Any, ...]:
         row = list(seal(model, key, *values))
@@ -127,7 +127,7 @@ def test_bad_rows_of_a_segment_are_left_out(
 
 
 def with_metadata(data: bytes, **changed: bytes) -> bytes:
-    """The same rows under other metadata."""
+    """The same rows with other metadata."""
     table = pa.ipc.open_file(data).read_all()
     metadata = table.schema.metadata | {name.encode(): value for name, value in changed.items()}
     sink = pa.BufferOutputStream()

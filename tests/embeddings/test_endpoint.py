@@ -67,7 +67,7 @@ def test_server_that_stays_away_is_abandoned_at_the_deadline(server: Server, cac
     server.next = []
     server.requests.clear()
     list(vectors_for(stream(numbered(10)), encoder, cache))
-    # A request that was given up may reach the server only now, so texts are compared, not counted.
+    # An abandoned request may reach the server only now, so texts are compared, not counted.
     asked = {text for request in server.requests for text in request["input"]}
     assert asked == {*PROBES.values(), *numbered(10)[2:]}, "the two that came through were committed"
 
@@ -150,7 +150,7 @@ def test_unexpected_dimension_is_refused(server: Server, dimensions: int | None,
 def test_endpoint_that_starts_to_refuse_everything_is_abandoned(
     seconds: float, server: Server, cache: VectorCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where the process has no time to notice: what is under way ends by itself."""
+    """Also if the process has no time to notice it: requests in progress end by themselves."""
 
     def late(running: Any, **how: Any) -> Any:
         time.sleep(seconds)
@@ -171,13 +171,13 @@ def test_refusal_counts_only_when_a_known_good_text_is_accepted(server: Server, 
     encoder, report = connect(server), EmbedReport()
     list(vectors_for(stream(["refuse this", "fine"]), encoder, cache, report))
     assert report.refused == 1
-    server.refuse = ""  # an outage that looks like bad texts
+    server.refuse = ""  # an outage that looks like invalid texts
     with pytest.raises(EndpointDenied):
         list(vectors_for(stream(["one more"]), encoder, cache, EmbedReport()))
 
 
 def test_many_refused_texts_do_not_block_the_others(server: Server, cache: VectorCache) -> None:
-    """Also in a later run, that finds all others in the cache and asks for nothing but these."""
+    """Also in a later run, which finds all others in the cache and requests only these."""
     texts = [f"refuse {number}" for number in range(150)]
     for _ in range(2):
         encoder, report = connect(server), EmbedReport()

@@ -29,7 +29,7 @@ Change = Callable[[Path], None]
 
 
 def merged(file: str, **keys: Any) -> Change:
-    """Sets keys of a JSON file, which may not be there yet."""
+    """Set keys of a JSON file, which may be missing."""
 
     def change(folder: Path) -> None:
         path = folder / file

@@ -1,6 +1,6 @@
-"""With any bytes of the file changed, every call returns or raises one of our errors; no vector is wrong.
+"""With any bytes of the file changed, every call returns or raises one of our errors, and no vector is wrong.
 
-CHUNKSINK_FUZZED_FILES sets the number of files; 300 is what a quick run takes.
+CHUNKSINK_FUZZED_FILES sets the number of files. A quick run takes 300.
 """
 
 import os

@@ -45,15 +45,15 @@ print(encoder.info.runtime, *encoder.encode(["the cat sat on the mat"])[0, :4].r
 
 @pytest.fixture(scope="session")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The results of conversions, by what was converted."""
+    """The results of conversions, by their arguments."""
     return tmp_path_factory.mktemp("made")
 
 
 @pytest.fixture
 def conversions(monkeypatch: pytest.MonkeyPatch, made: Path) -> list[list[str]]:
-    """The arguments of every conversion. Each is done in this process, where torch is loaded already.
+    """The arguments of every conversion. Each runs in this process, where torch is already loaded.
 
-    Outside `make soak`, a model is really converted once: later conversions copy the result.
+    Outside `make soak`, a model is really converted only once: later conversions copy the result.
     """
     done: list[list[str]] = []
 
@@ -130,7 +130,7 @@ def test_graph_vectors_equal_those_of_the_library(tiny_folder: Path, tmp_path: P
 
 
 def test_graph_that_fails_on_padding_is_refused(tiny_folder: Path, tmp_path: Path) -> None:
-    """Attention to near tokens only sees nothing there, and OpenVINO's is not a number."""
+    """There, attention to near tokens alone has nothing to attend to, and OpenVINO computes NaN."""
     folder = model_like(tiny_folder, tmp_path / "model", "modernbert")
     (tmp_path / "graph").mkdir()
     with pytest.raises(GraphUnavailable, match="differ from the model's"):
@@ -172,7 +172,7 @@ def spoil_the_record(folder: Path, _other: Path) -> None:
 
 
 def spoil_with_digests(folder: Path, _other: Path) -> None:
-    """As OpenVINO sees a graph of a version that it cannot read any more."""
+    """Damage the graph and update its digest, as if OpenVINO could no longer read this version."""
     (folder / "model.xml").write_text("<net/>")
     record = json.loads((folder / graphs.RECORD).read_text())
     record["files"]["model.xml"] = sha256(b"<net/>").hexdigest()

@@ -14,7 +14,7 @@ from tests.embeddings.helpers import HashEncoder, embed, numbered, tamper, text_
 
 
 def without_constraints(path: Path) -> None:
-    """NOT NULL holds for what SQL writes, not for what a bad disk makes of it."""
+    """NOT NULL restricts what SQL writes, not what a bad disk does to the file."""
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA writable_schema = ON")
     connection.execute("UPDATE sqlite_master SET sql = replace(sql, 'NOT NULL', '        ') WHERE name = 'vector'")

@@ -126,7 +126,7 @@ def test_batch_is_halved_until_it_fits(tiny_folder: Path, monkeypatch: pytest.Mo
 def test_full_memory_is_recognised_and_other_errors_keep_their_traceback(
     tiny_folder: Path, monkeypatch: pytest.MonkeyPatch, message: str, free_bytes: int | None, error: type[Exception]
 ) -> None:
-    """In the words of the libraries, as a processor and a full GPU gave them."""
+    """With the messages of the libraries from a processor and from a full GPU."""
 
     def failing(self: TransformerEncoder, batch: list[TokenWindow], prompt_length: int) -> Vectors:
         raise RuntimeError(message)

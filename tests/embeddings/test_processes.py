@@ -102,7 +102,7 @@ def start(program: str, *arguments: object) -> subprocess.Popen[str]:
 
 
 def test_kill_loses_at_most_five_seconds_of_vectors(tmp_path: Path) -> None:
-    """However seldom the caller would have them committed, and though the encoder keeps it waiting."""
+    """Even if the caller asks for rare commits and the encoder is slow."""
     path = tmp_path / "vectors.db"
     writer = start(LASTING, path)
     assert writer.stdout is not None
@@ -122,7 +122,7 @@ def wait_for_rows(path: Path, least: int) -> int:
                 with VectorCache.open(path, replace_damaged=False) as cache:
                     rows: int = cache.read("SELECT count(*) FROM vector")[0][0]
             except Exception:
-                rows = 0  # the writer is still making the file
+                rows = 0  # the writer has not created the file yet
             if rows >= least:
                 return rows
         time.sleep(0.02)
@@ -180,7 +180,7 @@ def test_two_readers_read_while_one_writes(tmp_path: Path) -> None:
 
 
 def test_several_writers_take_turns_from_the_start(tmp_path: Path) -> None:
-    path = tmp_path / "vectors.db"  # not there yet: they also race to make it
+    path = tmp_path / "vectors.db"  # it does not exist yet, so they also race to create it
     writers = [start(WRITER, path, f"{number * 50}-{number * 50 + 100}", 0.001) for number in range(4)]
     for writer in writers:
         _, err = writer.communicate(timeout=60)

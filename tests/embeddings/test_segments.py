@@ -35,7 +35,7 @@ def other(tmp_path: Path) -> VectorCache:
 
 
 def content(cache: VectorCache) -> list[tuple[Any, ...]]:
-    """All rows with what computed them, in the order of their keys."""
+    """All rows with the model that computed them, in the order of their keys."""
     return cache.read(
         f"SELECT hex(fingerprint), {COLUMNS}, details FROM vector JOIN producer p USING (fingerprint) "
         "WHERE p.id = producer ORDER BY fingerprint, text_hash, context_hash"

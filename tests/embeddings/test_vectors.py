@@ -55,7 +55,7 @@ def test_odd_texts_have_vectors(cache: VectorCache) -> None:
 def test_float32_serves_all_and_bfloat16_only_those_that_accept_it(cache: VectorCache, mixed_first: bool) -> None:
     short, full = HashEncoder(precision="bfloat16"), HashEncoder(precision="float32")
     auto = HashEncoder(precision="bfloat16", requested="auto")
-    # A machine without the hardware: `auto` computes float32, and takes a cached bfloat16 all the same.
+    # A machine without the hardware: `auto` computes float32, and still uses cached bfloat16 vectors.
     auto_elsewhere = HashEncoder(precision="float32", requested="auto")
     if mixed_first:
         embed(["a"], short, cache)
@@ -71,7 +71,7 @@ def test_float32_serves_all_and_bfloat16_only_those_that_accept_it(cache: Vector
 
 
 class Poisoned(HashEncoder):
-    """Cannot embed texts that say so."""
+    """An encoder that cannot embed texts with a certain word."""
 
     def encode(self, texts: Sequence[str]) -> Vectors:
         if any("refuse" in text for text in texts):
@@ -133,7 +133,7 @@ def test_encoder_of_the_wrong_shape_is_stopped(cache: VectorCache, shape: tuple[
 
 
 class Batching(HashEncoder):
-    """Hands out vectors last text first, and may fail on the way."""
+    """Returns the vectors of the last text first, and may fail halfway."""
 
     def __init__(self, fail_after: int | None = None, forget: int | None = None) -> None:
         super().__init__(max_length=10)
@@ -197,7 +197,7 @@ def test_commits_happen_while_the_encoder_computes(cache: VectorCache, tmp_path:
 
 
 class Stalling(HashEncoder):
-    """Hands out some vectors, then keeps its caller waiting until it is let go."""
+    """Returns some vectors, then waits until it is released."""
 
     def __init__(self, ready: int = 700) -> None:
         super().__init__()
@@ -281,7 +281,7 @@ def test_interrupt_commits_the_computed_vectors(cache: VectorCache) -> None:
 
 
 def test_stream_is_read_one_window_ahead_only(cache: VectorCache) -> None:
-    """Memory does not grow with the stream: after the first item, one window has been read of an endless one."""
+    """Memory does not grow with the stream: after the first item, one window of an endless stream has been read."""
     taken = itertools.count()
     endless = (Passage(text_hash(f"{number}"), f"{number}") for number in taken)
     run = vectors_for(endless, HashEncoder(), cache, window=50)

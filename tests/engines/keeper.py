@@ -2,14 +2,15 @@
 
     python keeper.py FOLDER PROGRAM ARGUMENT...
 
-The test run holds the other end of this process's standard input. When that end closes, for whatever reason
-(the fixture is done, a test failed, Ctrl-C, even `kill -9` of pytest), the engine is ended by its process id
-and its folder is removed. A fixture's own clean-up could not promise that: a killed process cleans nothing.
+The test run holds the other end of this process's standard input. When that end closes (the fixture is done, a test
+failed, Ctrl-C, or even `kill -9` of pytest), the engine is ended by its process id and its folder is removed. A fixture
+alone could not promise that, because a killed process cleans up nothing.
 
-The engine's process id is printed first. An engine that ends by itself leaves its log until the input closes.
+The engine's process id is printed first. If the engine ends by itself, its log is kept until the input closes.
 
-Variables: CHUNKSINK_TEST_GRACE, CHUNKSINK_TEST_SIGNAL (what asks the engine to end), CHUNKSINK_TEST_FOLDER (the
-engine's current folder) and CHUNKSINK_TEST_USER (the user to run it as; PostgreSQL refuses to run as root).
+Variables: CHUNKSINK_TEST_GRACE (seconds until the engine is killed), CHUNKSINK_TEST_SIGNAL (the signal that ends the
+engine), CHUNKSINK_TEST_FOLDER (its current folder) and CHUNKSINK_TEST_USER (its user; PostgreSQL refuses to run as
+root).
 """
 
 import os
@@ -36,7 +37,7 @@ def main(folder: Path, command: list[str]) -> int:
     engine = None
     try:
         with (folder / "engine.log").open("wb") as log:
-            # In its own folder: engines leave things in the current one (Meilisearch makes `dumps/`).
+            # In its own folder: engines write into the current one (Meilisearch makes `dumps/`).
             cwd = folder / os.environ.get("CHUNKSINK_TEST_FOLDER", "")
             who = identity(os.environ.get("CHUNKSINK_TEST_USER"))
             engine = subprocess.Popen(command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=log, stderr=log, **who)
@@ -45,7 +46,7 @@ def main(folder: Path, command: list[str]) -> int:
             readable, _, _ = select.select([sys.stdin], [], [], 0.2)
             if readable and not os.read(sys.stdin.fileno(), 1024):
                 return 0
-            engine.poll()  # reap it: a dead engine must not look alive to the test run as a zombie
+            engine.poll()  # reap it: as a zombie, a dead engine would look alive to the test run
     finally:
         if engine is not None:
             end(engine)

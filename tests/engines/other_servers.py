@@ -1,4 +1,4 @@
-"""Servers on loopback that are no engine: silent, constant, or scripted by a test."""
+"""Servers on loopback that are no engines: silent, constant, or scripted by a test."""
 
 import socket
 import threading
@@ -39,14 +39,14 @@ def web_server(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
 
 @contextmanager
 def silent_server() -> Iterator[str]:
-    """Its address. Nobody accepts: the kernel does, as long as there is room in its line."""
+    """The address of a server that never accepts a connection. The kernel does, as long as its queue has room."""
     with socket.create_server(("127.0.0.1", 0), backlog=100) as listener:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
 
 
 @contextmanager
 def answering(body: str | Callable[[Message], str], status: int = 200) -> Iterator[str]:
-    """The address of a web server that answers every request so, or with what follows from its headers."""
+    """The address of a web server that answers every request the same way, or by a function of its headers."""
 
     class Handler(QuietHandler):
         def do_GET(self) -> None:

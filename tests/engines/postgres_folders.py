@@ -1,8 +1,8 @@
-"""The folders that a PostgreSQL of the tests needs: its programs, and its database.
+"""The folders that a PostgreSQL of the tests needs: its programs and its database.
 
-PostgreSQL refuses to run as root. Where the tests run as root, it runs as the user `nobody`, who may be unable to
-reach these folders by their paths. Programs are then copied. The database is the server's current folder, which
-a process can always use.
+PostgreSQL refuses to run as root. If the tests run as root, it runs as the user `nobody`, who may be unable to reach
+these folders by their paths. Then the programs are copied. The database is the server's current folder, which a process
+can always use.
 """
 
 import os

@@ -1,7 +1,7 @@
 """Starts real servers on free loopback ports and always ends them.
 
-The session's fixtures (`meilisearch_server`, `chroma_server`) are made from these. A test that kills its
-engine, restarts it or needs a key of its own takes the context managers directly:
+The session's fixtures (`meilisearch_server`, `chroma_server`) use these functions. A test that kills its engine,
+restarts it or needs its own key uses the context managers directly:
 
     with run_meilisearch(data=tmp_path / "data") as server: ...
     with run_meilisearch(data=tmp_path / "data", key=server.key, port=server.port) as again: ...
@@ -34,7 +34,7 @@ HOST = "127.0.0.1"
 LOG = "engine.log"  # in the server's scratch folder, as keeper.py names it
 KEEPER = Path(__file__).with_name("keeper.py")
 
-# No proxy from the environment may come between a test and its own loopback server.
+# No proxy from the environment must be used between a test and its own loopback server.
 _opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
@@ -74,7 +74,7 @@ class S3Server:
         return f"http://{HOST}:{self.port}"
 
     def variables(self, url: str = "") -> dict[str, str]:
-        """The environment of a client, which reaches the server at `url`."""
+        """The environment of a client that reaches the server at `url`."""
         return {
             "AWS_ENDPOINT_URL": url or self.url,
             "AWS_ACCESS_KEY_ID": self.key_id,
@@ -85,7 +85,7 @@ class S3Server:
 
 @dataclass(frozen=True)
 class PostgresServer:
-    """PostgreSQL with pgvector and a superuser: give every test a schema of its own."""
+    """PostgreSQL with pgvector and a superuser. Each test needs its own schema."""
 
     port: int
     pid: int
@@ -108,14 +108,14 @@ class PostgresServer:
 
 
 class DidNotStart(Exception):
-    """The engine ended or stayed silent; the message holds the end of its log."""
+    """The engine ended or did not answer. The message contains the end of its log."""
 
 
 @contextmanager
 def run_meilisearch(
     *, data: Path | None = None, key: str | None = None, port: int | None = None, arguments: Sequence[str] = ()
 ) -> Iterator[MeilisearchServer]:
-    """A Meilisearch of its own. With `data` its database outlives the server; else nothing is left."""
+    """A separate Meilisearch. With `data`, its database outlives the server; otherwise nothing is left."""
     key = key or secrets.token_hex(16)
 
     def command(port: int, scratch: Path) -> list[str]:
@@ -138,7 +138,7 @@ def run_meilisearch(
 
 @contextmanager
 def run_chroma(*, data: Path | None = None, port: int | None = None) -> Iterator[ChromaServer]:
-    """A Chroma server of its own. With `data` its directory outlives the server; else nothing is left."""
+    """A separate Chroma server. With `data`, its directory outlives the server; otherwise nothing is left."""
 
     def command(port: int, scratch: Path) -> list[str]:
         folder = data or scratch / "data"
@@ -155,7 +155,7 @@ def run_chroma(*, data: Path | None = None, port: int | None = None) -> Iterator
 
 @contextmanager
 def run_s3() -> Iterator[S3Server]:
-    """A SeaweedFS of its own; nothing is left of it."""
+    """A separate SeaweedFS. Nothing is left of it."""
     key_id, key = secrets.token_hex(8), secrets.token_hex(16)
     others = [free_port() for _ in range(9)]
 
@@ -187,7 +187,7 @@ def run_s3() -> Iterator[S3Server]:
         from chunksink.chunkbus.bucket import BucketStorage
         from chunksink.chunkbus.errors import StorageError
 
-        socket.create_connection((HOST, port)).close()  # its client would wait long before it tries again
+        socket.create_connection((HOST, port)).close()  # its client would wait a long time before its next attempt
         found = S3Server(port, 0, key_id, key)
         try:
             with patched_environment(found.variables()):
@@ -204,9 +204,9 @@ def run_s3() -> Iterator[S3Server]:
 def run_postgres(
     *, data: Path | None = None, key: str | None = None, port: int | None = None, arguments: Sequence[str] = ()
 ) -> Iterator[PostgresServer]:
-    """A PostgreSQL of its own. With `data` its database outlives the server; else nothing is left.
+    """A separate PostgreSQL. With `data`, its database outlives the server; otherwise nothing is left.
 
-    Files are not synced to the disk: a kill of the server loses nothing, only a crash of the machine would.
+    Files are not synced to the disk: killing the server loses nothing, only a crash of the machine would.
     """
     key = key or secrets.token_hex(16)
 
@@ -247,7 +247,7 @@ def patched_environment(variables: dict[str, str]) -> Iterator[None]:
 
 
 def get_json(url: str, key: str = "") -> Any:
-    """The answer of a GET; errors of the network and the status are those of urllib."""
+    """The answer of a GET request. Raises the errors of urllib for the network and the status."""
     request = urllib.request.Request(url, headers={"Authorization": f"Bearer {key}"} if key else {})
     with _opener.open(request, timeout=5) as answer:
         return json.load(answer)
@@ -260,7 +260,7 @@ def _run(
     environment: dict[str, str],
     fixed_port: int | None,
 ) -> Iterator[tuple[int, int]]:
-    """Start, wait until it answers, yield (port, pid), end. Tries again where another program took the port."""
+    """Start, wait until it answers, yield (port, pid), end. If another program took the port, try again."""
     attempts = 1 if fixed_port else 3
     for attempt in range(1, attempts + 1):
         port = fixed_port or free_port()
@@ -282,7 +282,7 @@ def _run(
             keeper.stdin.close()
             keeper.wait(START_TIMEOUT)
             keeper.stdout.close()
-            shutil.rmtree(scratch, ignore_errors=True)  # its own work, unless the keeper never came to run
+            shutil.rmtree(scratch, ignore_errors=True)  # normally the keeper has done this, unless it never started
 
 
 def _keep(scratch: Path, command: list[str], environment: dict[str, str]) -> subprocess.Popen[str]:
@@ -320,7 +320,7 @@ def _wait(ready: Callable[[], bool], pid: int, log: Path) -> None:
 
 @contextmanager
 def without_leftovers(server: MeilisearchServer, prefix: str) -> Iterator[Client]:
-    """Of the indexes whose names begin so none is left."""
+    """Removes all indexes whose names begin with this prefix, before and after."""
     client = Client(server.url, server.key)
     try:
         yield client

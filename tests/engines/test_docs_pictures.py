@@ -1,6 +1,6 @@
 """The pictures of the documentation in a real browser: nothing overflows, every text is legible.
 
-Fonts differ from machine to machine, so the boxes must leave room; this measures with the fonts that are here.
+Fonts differ between machines, so the boxes must leave room. The test measures with the fonts of this machine.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 Scheme = Literal["light", "dark"]
 PICTURE = ROOT / "docs" / "flow.svg"
-PAGE = {"light": "rgb(255, 255, 255)", "dark": "rgb(13, 17, 23)"}  # what GitHub shows behind a picture
+PAGE = {"light": "rgb(255, 255, 255)", "dark": "rgb(13, 17, 23)"}  # the background of a picture on GitHub
 
-# Every text with its own rectangle, that of the box it belongs to (none for a free label), and its colours.
+# Every text with its own rectangle, that of its box (none for a free label), and its colours.
 MEASURE = """() => {
     const box = e => { const r = e.getBoundingClientRect(); return [r.left, r.top, r.right, r.bottom]; };
     return [...document.querySelectorAll('text')].map(text => {
@@ -89,7 +89,7 @@ def test_picture_texts_are_legible(page: Page, scheme: Scheme) -> None:
 
 
 def test_picture_has_no_script_and_fetches_nothing() -> None:
-    """GitHub drops both; elsewhere a picture must not be a way in."""
+    """GitHub removes scripts and blocks requests. In other places a picture must be safe, too."""
     source = PICTURE.read_text(encoding="utf-8")
     assert not re.search(r"<script|\son\w+\s*=|javascript:|@import|<foreignObject|<image|href", source)
     assert set(re.findall(r"https?://[^\s\"']+", source)) == {"http://www.w3.org/2000/svg"}

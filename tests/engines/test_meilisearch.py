@@ -40,7 +40,7 @@ def test_server_has_the_version_named_by_the_project(meilisearch_server: Meilise
 
 @pytest.mark.parametrize("name", ["parent_id", "tenant_key"])
 def test_identities_are_filters_but_no_facets(name: str) -> None:
-    """Facet search on a key with millions of values costs memory and time and serves nobody."""
+    """Facet search on a key with millions of values costs memory and time without any use."""
     rules = [rule for rule in SETTINGS["filterableAttributes"] if name in rule["attributePatterns"]]
     assert [rule["features"]["facetSearch"] for rule in rules] == [False]
     assert rules[0]["features"]["filter"]["equality"] is True

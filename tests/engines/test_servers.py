@@ -13,7 +13,7 @@ from tests.conftest import ROOT, need, sampled
 from tests.engines.servers import DidNotStart, alive, free_port, get_json, run_chroma, run_meilisearch
 from tools.engines import ENGINES, REMEDY
 
-# Starts a server in its own process, prints its address, and waits to be ended.
+# Starts a server in its own process, prints its address, and waits for the signal to end.
 HOLDER = """
 import signal
 from tests.engines.servers import run_meilisearch
@@ -53,7 +53,7 @@ def test_interrupted_run_leaves_no_server_and_no_folder(ending: signal.Signals, 
 
 
 def test_killed_server_returns_on_its_port_with_its_data(tmp_path: Path) -> None:
-    """The crash tests live on this: the same address, the same key, the same database."""
+    """The crash tests depend on this: the same address, the same key, the same database."""
     need("meilisearch")
     with run_meilisearch(data=tmp_path / "data") as first:
         os.kill(first.pid, signal.SIGKILL)
@@ -94,7 +94,7 @@ FIXTURES = {
 
 
 def run_all(tmp_path: Path, required: str) -> tuple[int, str]:
-    """Run pytest on tests that want each engine, where no program of any engine can be found."""
+    """Run pytest on tests that need each engine, in an environment without any engine's program."""
     (tmp_path / "conftest.py").write_text("from tests.conftest import *  # noqa: F403\n", encoding="utf-8")
     test = tmp_path / "test_wants.py"
     wanting = (f"def test_wants_{engine}({fixture}):\n    pass\n" for engine, fixture in FIXTURES.items())
@@ -103,7 +103,7 @@ def run_all(tmp_path: Path, required: str) -> tuple[int, str]:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-rs", "-p", "no:cacheprovider", "--rootdir", tmp_path, test],
         cwd=tmp_path,
-        # Without the plugins that are installed: loading them takes longer than the tests.
+        # Without the installed plugins, because loading them takes longer than the tests.
         env=os.environ
         | missing
         | {"PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "CHUNKSINK_REQUIRE": required},

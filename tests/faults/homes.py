@@ -1,6 +1,6 @@
-"""Homes of two sinks, one behind a proxy, and a bus that alternates between two versions.
+"""Homes of two sinks, one of them behind a proxy, and a bus that alternates between two versions.
 
-What must come of a version is what a home without any fault makes of it.
+The expected result of a version is the content of a home without any fault.
 """
 
 import uuid
@@ -28,7 +28,7 @@ from tests.support.home import Home, held
 from tests.support.local_engines import fts
 from tests.support.meilisearch import SETTINGS
 
-TIMEOUT = 0.5  # of a request; one that takes longer on a busy machine is one more fault that passes
+TIMEOUT = 0.5  # timeout of a request; on a busy machine, a slower one is an additional transient fault
 SHORT = RetryPolicy(0.2, first_wait_seconds=0.01, longest_wait_seconds=0.1)
 LONG = RetryPolicy(60, first_wait_seconds=0.01, longest_wait_seconds=0.1)
 
@@ -55,7 +55,7 @@ VERSIONS: tuple[Texts, Texts] = (
 
 @dataclass(frozen=True)
 class Engine:
-    """A real server, and what the tests need to know about its kind."""
+    """A real server, and what the tests need to know about this engine."""
 
     name: str
     url: str
@@ -90,7 +90,7 @@ def sources(version: int) -> list[list[Record]]:
 
 @dataclass
 class Faulty:
-    """A home of the keyword sink and of an engine that is reached through the proxy."""
+    """A home with the keyword sink and with an engine that is reached through the proxy."""
 
     folder: Path
     engine: Engine
@@ -104,12 +104,12 @@ class Faulty:
         self.home.open_sink = self._open  # type: ignore[method-assign]
 
     def show(self, version: int) -> None:
-        """Sets the bus to this version."""
+        """Set the bus to this version."""
         commit(self.home.root, "p1", [record for records in sources(version) for record in records])
         self.version = version
 
     def move(self) -> None:
-        """Sets the bus to the other version."""
+        """Set the bus to the other version."""
         self.show(1 - self.version)
 
     def digests(self) -> dict[str, str]:
@@ -118,13 +118,13 @@ class Faulty:
         return {name: sink.digest for name, sink in verified.sinks.items()}
 
     def requests(self, run: Callable[[], object]) -> list[str]:
-        """What a run without faults asks of the engine."""
+        """The requests of a run without faults."""
         self.proxy.heal()
         run()
         return list(self.proxy.requests)
 
     def failing(self, run: Callable[[], object]) -> SinkError:
-        """The error of the engine, from the run's report or its exception."""
+        """The error of the engine in the run's report or exception."""
         self.patience = SHORT
         try:
             outcome = run()
@@ -137,15 +137,15 @@ class Faulty:
         return failed[self.engine.name]  # type: ignore[no-any-return]
 
     def behind_it(self) -> list[Document]:
-        """What the live build of the engine holds, past the proxy."""
+        """The content of the engine's live build, read without the proxy."""
         return self._held(self.engine.connect(self.engine.url))
 
     def beside_it(self) -> list[Document]:
-        """What that of the other sink holds."""
+        """The content of the other sink."""
         return self._held(fts(self.home.folder))
 
     def receipts(self) -> dict[str, tuple[str, int]]:
-        """Of the engine's live build: the hash and the documents of each family that no intent makes doubtful."""
+        """Receipts of the engine's live build: hash and documents of each family without an open intent."""
         build = self.home.live().builds[self.engine.name]
         with State(self.home.folder) as state:
             rows = state.db.execute(
@@ -173,7 +173,7 @@ class Faulty:
 
 @contextmanager
 def faulty(folder: Path, engine: Engine) -> Iterator[Faulty]:
-    """A home whose live generation is the first version; nothing of it stays in the engine."""
+    """A home whose live generation is the first version. Nothing of it stays in the engine afterwards."""
     with Proxy(engine.url) as proxy:
         made = Faulty(folder, engine, proxy)
         made.show(0)
@@ -186,7 +186,7 @@ def faulty(folder: Path, engine: Engine) -> Iterator[Faulty]:
 
 
 def oracles(folder: Path, engine: Engine) -> tuple[dict[str, str], dict[str, str]]:
-    """The digests of both versions, each of a clean rebuild into a home that no fault has ever befallen."""
+    """The digests of both versions, each from a clean rebuild into a home that never had a fault."""
     found = []
     for version in (0, 1):
         with faulty(folder / str(version), engine) as clean:
@@ -197,7 +197,7 @@ def oracles(folder: Path, engine: Engine) -> tuple[dict[str, str], dict[str, str
 
 
 def assert_complete(found: list[Document]) -> None:
-    """Every source that both versions have is there, whole in one of them."""
+    """Every source that both versions have is present and complete in one of them."""
     texts: dict[str, set[str]] = {}
     for document in found:
         texts.setdefault(document.parent_id, set()).add(document.text)
@@ -216,7 +216,7 @@ def assert_receipts_hold(receipts: dict[str, tuple[str, int]], found: list[Docum
 
 
 def occurrence(wanted: int, mark: str = "") -> When:
-    """The so-manieth request with this mark; polling of tasks is not counted."""
+    """The n-th request with this mark. Polling of tasks is not counted."""
     seen = 0
 
     def when(_: int, request: bytes) -> bool:
@@ -230,7 +230,7 @@ def occurrence(wanted: int, mark: str = "") -> When:
 
 
 def since_occurrence(wanted: int, mark: str = "") -> When:
-    """That request and all that come after it."""
+    """The n-th request with this mark and all later ones."""
     hit = occurrence(wanted, mark)
     begun = False
 

@@ -2,7 +2,7 @@
 
     python -m tests.faults.limited HOMES SINKS LIMIT ...
 
-HOMES/LIMIT is the copy for LIMIT. One line of JSON is printed for each: what the run ended with.
+HOMES/LIMIT is the copy for LIMIT. One line of JSON is printed for the result of each run.
 """
 
 import json
@@ -31,12 +31,12 @@ def home_in(folder: Path, sinks: str) -> Home:
 
 
 def end(folder: Path, sinks: str, run: str) -> dict[str, Any]:
-    """What a run of this home ends with; nothing is written to a file for it."""
+    """The result of a run of this home. It is not written to a file."""
     home = home_in(folder, sinks)
     try:
         outcome = home.sync() if run == "sync" else home.rebuild()
         failed = getattr(getattr(outcome, "done", None), "failed", {})
-    except Exception as error:  # what it is, is the question
+    except Exception as error:  # the test examines its type
         return {
             "ended": type(error).__name__,
             "known": isinstance(error, KNOWN),

@@ -3,7 +3,7 @@
     with Proxy(server.url) as proxy:
         proxy.inject(RESET, only(3))  # until proxy.heal(), of the requests to proxy.url
 
-Messages pass byte for byte. A fault says how far a request and its answer get, and how the connection then ends.
+Messages pass byte for byte. A fault defines how far a request and its answer get, and how the connection then ends.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ from io import BufferedIOBase
 from typing import Literal
 from urllib.parse import urlsplit
 
-LONGEST_SILENCE = 10.0  # a client that has no timeout of its own fails its test, and does not hang it
+LONGEST_SILENCE = 10.0  # a client without a timeout fails its test instead of blocking it
 
 When = Callable[[int, bytes], bool]
 """Whether a fault befalls a request, by its number since the fault was injected (from 1) and by its bytes."""
@@ -25,7 +25,7 @@ When = Callable[[int, bytes], bool]
 
 @dataclass(frozen=True)
 class Fault:
-    """What befalls a request."""
+    """What happens to a request."""
 
     name: str
     delay: float = 0.0
@@ -70,7 +70,7 @@ def since(first: int) -> When:
 
 
 def each_once() -> When:
-    """Every request the first time it is made; requests are compared by their bytes."""
+    """Every request when it is made for the first time. Requests are compared by their bytes."""
     seen: set[bytes] = set()
 
     def new(_: int, request: bytes) -> bool:
@@ -80,7 +80,7 @@ def each_once() -> When:
 
 
 class Proxy(socketserver.ThreadingTCPServer):
-    """Works from the beginning to the end of a `with`, which leaves neither thread nor socket."""
+    """A context manager. Afterwards neither a thread nor a socket is left."""
 
     request_queue_size = 64
 
@@ -96,7 +96,7 @@ class Proxy(socketserver.ThreadingTCPServer):
         self.heal()
 
     def inject(self, fault: Fault, when: When = always) -> None:
-        """From now on, instead of what was; requests are counted from 1 again."""
+        """Replace the current fault. Requests are counted from 1 again."""
         with self._lock:
             self._fault, self._when = fault, when
             self.requests: list[str] = []
@@ -106,7 +106,7 @@ class Proxy(socketserver.ThreadingTCPServer):
         self.inject(NOTHING, only(0))
 
     def take(self, request: bytes) -> Fault:
-        """Count a request; what befalls it."""
+        """Count a request, and return its fault."""
         line = request.partition(b"\r\n")[0].decode()
         with self._lock:
             self.requests.append(line)
@@ -117,7 +117,7 @@ class Proxy(socketserver.ThreadingTCPServer):
 
     @contextlib.contextmanager
     def holding(self, *connections: socket.socket) -> Iterator[None]:
-        """Closing the proxy ends these, even if they wait."""
+        """Register connections, which end when the proxy is closed even if they wait."""
         with self._lock:
             self._held.update(connections)
             if self.ending.is_set():
@@ -138,13 +138,13 @@ class Proxy(socketserver.ThreadingTCPServer):
         with self._lock:
             self.ending.set()
             for connection in self._held:
-                with contextlib.suppress(OSError):  # ended already
+                with contextlib.suppress(OSError):  # already ended
                     connection.shutdown(socket.SHUT_RDWR)
         self.server_close()  # waits for the threads of all connections
 
 
 class _Connection(socketserver.StreamRequestHandler):
-    """One of a client's, with one to the server for it."""
+    """A connection of a client, with a connection to the server."""
 
     server: Proxy
 
@@ -159,7 +159,7 @@ class _Connection(socketserver.StreamRequestHandler):
                 pass
 
     def _served(self, request: bytes, upstream: socket.socket, answers: BufferedIOBase) -> bool:
-        """False when the connection ends with it."""
+        """False when the connection ends with this request."""
         fault = self.server.take(request)
         self.server.ending.wait(fault.delay)
         if fault.status is not None:
@@ -175,14 +175,14 @@ class _Connection(socketserver.StreamRequestHandler):
         if fault.end == "silence":
             self.connection.settimeout(LONGEST_SILENCE)
             self.rfile.read(1)
-        elif fault.end == "reset":  # closed with this, a connection is reset
+        elif fault.end == "reset":  # closing a socket with this option resets the connection
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             self.connection.close()
         return False
 
 
 def _message(stream: BufferedIOBase, *, has_body: bool = True) -> bytes:
-    """The next request or answer, of known length or in chunks; nothing where the stream ends before it does."""
+    """The next request or answer, of known length or in chunks. Empty if the stream ends before it does."""
     message = b""
     while not message.endswith(b"\r\n\r\n"):
         line = stream.readline()

@@ -1,6 +1,6 @@
 """A full disk: the error names it, no final name has partial content, and the next run succeeds.
 
-Files that may not grow beyond a size stand for the disk; a small tmpfs is one, where it may be mounted.
+The full disk is simulated by a limit on file sizes, and by a small tmpfs if one may be mounted.
 """
 
 import json
@@ -39,7 +39,7 @@ FEW = [*DENSE[::8], ENOUGH] if ALL else [200_000, ENOUGH]
 
 
 def prepare(folder: Path, sinks: str) -> Home:
-    """A live generation, and a bus that has moved on."""
+    """A live generation, and a bus that has changed since."""
     home = home_in(folder, sinks)
     commit(home.root, "p1", [record for records in OLD for record in records])
     home.rebuild()
@@ -62,7 +62,7 @@ def run_limited(homes: Path, sinks: str, run: str, limits: list[int]) -> list[di
 
 
 def assert_whole(folder: Path) -> None:
-    """Every database of the home is sound, and nothing that was begun has a final name."""
+    """Every database of the home is sound, and nothing incomplete has a final name."""
     for file in [*folder.rglob("*.db"), *folder.rglob("*.sqlite3")]:
         with closing(sqlite3.connect(file)) as connection:
             assert connection.execute("pragma integrity_check").fetchall() == [("ok",)], file
@@ -92,7 +92,7 @@ def test_file_size_limit_leaves_nothing_half_written(sinks: str, run: str, limit
 
 
 def after(folder: Path, sinks: str, wanted: dict[str, str]) -> None:
-    """There is room again."""
+    """Run after space was freed."""
     home = home_in(folder, sinks)
     assert_whole(home.folder)
     home.sync()
@@ -128,7 +128,7 @@ def test_full_disk_is_reported_without_a_traceback(limit: int, tmp_path: Path) -
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of its own with little room."""
+    """A separate file system with little space."""
     folder = tmp_path / "disk"
     folder.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)]
@@ -141,7 +141,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_small_disk_leaves_nothing_half_written(small_disk: Path, tmp_path: Path) -> None:
-    """Filled up but for so many bytes."""
+    """Only this many bytes are free."""
     prepared = prepare(tmp_path / "prepared", "fts")
     wanted = oracle(tmp_path / "oracle", "fts")
     ended = []

@@ -83,7 +83,7 @@ def test_damage_found_by_verify_is_repaired_by_the_next_writing_sync(indexed: Sh
 
 
 def test_sync_that_scans_repairs_the_damage(indexed: Shell) -> None:
-    """It scans, since the build does not hold as much as it confirmed."""
+    """It scans because the number of documents differs from the confirmed one."""
     harm(indexed, DAMAGES["emptied"])
     harm(indexed, "INSERT INTO documents (id, parent_id) VALUES ('stranger', '')")
     assert indexed("sync").code == Exit.OK

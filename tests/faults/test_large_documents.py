@@ -1,4 +1,4 @@
-"""An oversized document is indexed, shortened or left out; its neighbours are always indexed."""
+"""An oversized document is indexed, shortened or left out. Its neighbours are always indexed."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

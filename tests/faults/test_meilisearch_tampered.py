@@ -1,5 +1,5 @@
-"""What somebody does to the live index of Meilisearch on the server: the next sync brings it back, and takes nothing
-that is not ours."""
+"""Changes to the live index of Meilisearch by other programs: the next sync restores it, and leaves foreign indexes
+alone."""
 
 import json
 import shutil
@@ -36,7 +36,7 @@ INDEX: Mapping[str, str] = {"primaryKey": "id"}
 
 
 class Place(Server):
-    """A public name on the server, and homes over it."""
+    """A public name on the server, and homes that use it."""
 
     def __init__(self, server: MeilisearchServer, folder: Path) -> None:
         super().__init__(server)
@@ -78,14 +78,14 @@ def built(place: Place) -> Place:
     return place
 
 
-# -- wiped -----------------------------------------------------------------------------------------------------------
+# -- lost data -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mend", sampled([Home.sync, Home.rebuild]))
 def test_server_wiped_during_a_write_is_filled_again(
     built: Place, mend: Callable[[Home], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """For the documents that come then Meilisearch makes an index, and refuses them."""
+    """For the documents that arrive then, Meilisearch creates an index that refuses them."""
     home = built.home
     commit(home.root, "p1", [*DOGS, *BIRDS], at=FEBRUARY)
     send = MeilisearchBuild._send
@@ -109,7 +109,7 @@ def test_server_wiped_during_a_write_is_filled_again(
 
 @pytest.mark.parametrize("call", sampled(["replace", "flush"]))
 def test_server_that_loses_its_data_during_a_sync_is_filled_by_the_next(call: str, tmp_path: Path) -> None:
-    """It is ended, its folder removed, and another started in its place, while we write."""
+    """During the sync the server is ended, its folder removed, and a new one started at its address."""
     with ExitStack() as running:
         server = running.enter_context(run_meilisearch(data=tmp_path / "data"))
         place = Place(server, tmp_path)
@@ -203,7 +203,7 @@ def test_live_index_without_its_marker_is_replaced_by_a_rebuild(built: Place, lo
 
 @pytest.mark.parametrize("removed", sampled([False, True]))
 def test_rollback_from_an_index_without_its_marker_works(removed: bool, built: Place) -> None:
-    """If the previous index is missing too, nothing is started."""
+    """If the previous index is missing, too, nothing is changed."""
     home = built.home
     commit(home.root, "p1", [*DOGS, *BIRDS], at=FEBRUARY)
     home.rebuild()
@@ -230,7 +230,7 @@ def test_search_of_an_index_without_its_marker_names_the_remedy(built: Place) ->
 
 
 def test_unmarked_index_of_other_documents_needs_explicit_consent(place: Place, built: Place) -> None:
-    """Another home's build, unmarked, in the place of ours."""
+    """The unmarked index of another home has the name of ours."""
     home, other = built.home, built.home_in("other")
     other.root = BusRoot(built.folder / "theirs")
     commit(other.root, "q1", source("theirs/x.md", "x one", "x two"))
@@ -268,7 +268,7 @@ def test_foreign_index_is_never_taken(documents: list[dict[str, str]], adopt: bo
     assert (held, built.live("synonyms")) == (documents, {})
 
 
-# -- settings of a build that was begun ------------------------------------------------------------------------------
+# -- settings of an unfinished build ---------------------------------------------------------------------------------
 
 
 class Killed(BaseException):
@@ -329,7 +329,7 @@ TAMPERED = {
     sampled([("removed", False), ("of another length", False), ("of another kind", False), ("removed", True)]),
 )
 def test_changed_embedder_is_restored_with_its_vectors(tampered: str, deep: bool, built: Place) -> None:
-    """The server keeps them in the documents meanwhile."""
+    """Meanwhile the server keeps the vectors in the documents."""
     home = built.home
     TAMPERED[tampered](built)
     assert built.live("embedders") != EMBEDDER
@@ -355,7 +355,7 @@ def test_documents_written_without_an_embedder_get_their_vectors(built: Place) -
 
 
 def test_foreign_vector_is_found_and_removed(built: Place) -> None:
-    """Both are searched: the document would be found for what it does not say."""
+    """Meilisearch searches both vectors, so the document would be found for another meaning."""
     home = built.home
     (bird,) = [each for each in home.contents()["meilisearch"] if each.id == projected(CATS)[0].id]
     ours = home.encoder.vector(bird.text).tolist()

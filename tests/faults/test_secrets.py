@@ -1,7 +1,7 @@
 """No secret is shown: keys in variables and addresses, with engines that work, fail, refuse or echo them.
 
-All commands run in one real process, in Python's development mode and at debug level, so that the libraries beneath
-say all that they can.
+All commands run in one real process, in Python's development mode and at debug level, so that the libraries log all
+they can.
 """
 
 import json
@@ -71,7 +71,7 @@ def the_key(headers: Message) -> str:
 
 
 def watched(command: list[str], folder: Path, given: str, variables: dict[str, str]) -> tuple[int, str, str, set[str]]:
-    """Runs it; also the arguments of the process and of all below it, as every user of the machine can see them."""
+    """Run the program. Also returns the arguments of all its processes, which every user can see."""
     seen: set[str] = set()
     with (folder / "out").open("w+") as out, (folder / "err").open("w+") as err:
         process = subprocess.Popen(
@@ -99,7 +99,7 @@ def arguments_below(pid: int) -> set[str]:
             for child in (task / "children").read_text().split():
                 found |= arguments_below(int(child))
     except (OSError, ValueError):
-        pass  # removed in the meantime
+        pass  # removed meanwhile
     return found
 
 
@@ -122,7 +122,7 @@ def test_no_secret_is_shown(chroma_server: ChromaServer, tmp_path: Path) -> None
         serve() as endpoint,
         Proxy(server.url) as meili,
         Proxy(chroma_server.url) as chroma,
-        # Gateways that answer with what they were sent.
+        # Gateways that return the request in their answer.
         answering(all_headers, 400) as bad,
         answering(all_headers, 500) as failing,
         answering(the_key) as odd,
@@ -210,7 +210,7 @@ prefix = "secrets"
         drive(*((one, {}, False) for one in (["sync"], ["verify"], ["rebuild"], ["doctor"])))
         meili.heal()
         chroma.heal()
-        # And as people run it: the command line itself.
+        # And as users run it: the command line itself.
         code, out, err, seen = watched(command_line("sync"), tmp_path, "", variables)
         assert code in (0, 6), err
         assert any("chunksink sync" in one for one in seen)

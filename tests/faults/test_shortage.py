@@ -26,7 +26,7 @@ LIMITS = (8, 10, 12, 14, 16, 18, 20, 22, 24, 26)
 
 
 def run(folder: Path, *arguments: str, files: int = 0, **variables: str) -> tuple[int, str]:
-    """In `make soak` in a process that also imports the libraries with so few files."""
+    """With `make soak`, in a process that also imports the libraries with few file handles."""
     settings = environment(CHUNKSINK_PATIENCE="1", **variables)
     given = (str(folder), str(files), *arguments)
     if not HEAVY:
@@ -45,7 +45,7 @@ def with_settings(settings: dict[str, str], *arguments: str) -> None:
 
 @pytest.fixture
 def model() -> Iterator[dict[str, str]]:
-    """An endpoint: the real model, which takes seconds to load, is for the soak."""
+    """An endpoint. The real model takes seconds to load and is used with `make soak`."""
     with serve() as server:
         yield {} if HEAVY else {"CHUNKSINK_ENDPOINT": server.url, "CHUNKSINK_MODEL": "hash-model"}
 

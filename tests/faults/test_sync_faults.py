@@ -1,7 +1,8 @@
 """Network faults in whole runs: a transient one changes nothing, a lasting one ends the run at the deadline.
 
-Then the other sink is up to date, what was not confirmed has no receipt, readers find every source, and the next
-plain run ends it. CHUNKSINK_SOAK_FAULTS asks for every fault at every place. An engine is one parameter of `engine`.
+Afterwards the other sink is up to date, unconfirmed families have no receipt, readers find every source, and the next
+plain run completes the work. With CHUNKSINK_SOAK_FAULTS every fault is injected at every request. The engine is a
+parameter of the fixture `engine`.
 """
 
 import os
@@ -56,7 +57,7 @@ STAYING = (
         (p.CUT_ANSWER, "since the last"),
     ]
 )
-CALLS = 12  # of a sink in one run; each of them may need its deadline
+CALLS = 12  # of a sink in one run; each of them may take until its deadline
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -88,7 +89,7 @@ def made(
 
 @pytest.fixture(scope="module")
 def requests(made: Faulty) -> list[str]:
-    """What a sync asks of the engine, of which polling is left out: how often it is done is chance."""
+    """The requests of a sync without polling, whose number depends on chance."""
     made.move()
     return [line for line in made.requests(made.home.sync) if not is_poll(line)]
 
@@ -104,7 +105,7 @@ def healed(made: Faulty) -> Iterator[None]:
 def test_transient_fault_changes_nothing(
     fault: p.Fault, place: int, made: Faulty, requests: list[str], wanted: tuple[dict[str, str], ...]
 ) -> None:
-    """At the first request, at the last, and at as many between them as there are faults."""
+    """At the first request, at the last one, and at as many in between as there are faults."""
     number = 1 + place * (len(requests) - 1) // (len(p.BROKEN) - 1)
     made.move()
     made.proxy.inject(fault, occurrence(number))
@@ -166,7 +167,7 @@ def test_run_survives_one_failure_of_every_request(
 def test_server_killed_and_restarted_changes_nothing(
     when: str, number: int, engine: Engine, wanted: tuple[dict[str, str], ...], tmp_path: Path
 ) -> None:
-    """Before it did the work, or after it but before the answer."""
+    """The server is killed before it did the work, or after the work but before the answer."""
     with own_server(tmp_path, engine) as (made, running, start_again):
 
         def kill() -> None:
@@ -187,7 +188,7 @@ def test_server_killed_and_restarted_changes_nothing(
 def test_server_short_of_a_resource_recovers_after_a_restart(
     number: int, limit: int, engine: Engine, wanted: tuple[dict[str, str], ...], tmp_path: Path
 ) -> None:
-    """Of files, room or memory, from a request on until somebody starts it again."""
+    """Files, disk space or memory are short from one request on, until the server is restarted."""
     with own_server(tmp_path, engine) as (made, running, start_again):
         starve = partial(resource.prlimit, running.pid, limit, (3, resource.RLIM_INFINITY))
         made.proxy.inject(p.Fault("short", request_bytes=0, end="reset", act=starve), occurrence(number))
@@ -208,7 +209,7 @@ def test_server_short_of_a_resource_recovers_after_a_restart(
 def own_server(
     folder: Path, engine: Engine
 ) -> Iterator[tuple[Faulty, ChromaServer | MeilisearchServer, Callable[[], object]]]:
-    """A home on a server that may be harmed, whose bus has moved on, and what starts the server again."""
+    """A home on a server that the test may damage, with a changed bus, and a function that starts the server again."""
     run = run_chroma if engine.name == "chroma" else run_meilisearch
     with ExitStack() as servers:
         running = servers.enter_context(run(data=folder / "data"))

@@ -41,7 +41,7 @@ TOO_LONG = "word " * 70_000  # Meilisearch counts 65,535 positions
 
 @pytest.fixture(scope="module")
 def engine(meilisearch_server: MeilisearchServer) -> Engine:
-    """Slow to answer is no fault here, where faults are counted."""
+    """Slow answers are no fault in these tests, because faults are counted."""
     return meilisearch(meilisearch_server, timeout=30)
 
 
@@ -59,7 +59,7 @@ def made(engine: Engine, tmp_path: Path) -> Iterator[Faulty]:
 
 @pytest.fixture
 def server(meilisearch_server: MeilisearchServer) -> Iterator[Server]:
-    """The server itself, for changes by other programs."""
+    """The server, for changes by other programs."""
     yield from served(meilisearch_server)
 
 

@@ -37,15 +37,15 @@ def command_line(*arguments: str) -> list[str]:
 
 
 def environment(**more: str) -> dict[str, str]:
-    """This process's, without its own settings."""
+    """The environment of this process without chunksink's settings."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("CHUNKSINK_")}
     return inherited | {"HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT)} | more
 
 
 def chunksink(folder: Path, *arguments: str, **variables: str) -> Ended:
-    """Runs a command in a folder and checks that it prints no traceback and no terminal sequences.
+    """Run a command in a folder and check that it prints no traceback and no terminal sequences.
 
-    Outside `make soak`, its process is forked from one that has imported the libraries already.
+    Outside `make soak`, its process is forked from one that has already imported the libraries.
     """
     return (newly_started if HEAVY else _forked)(folder, *arguments, **variables)
 
@@ -68,7 +68,7 @@ def _forked(folder: Path, *arguments: str, **variables: str) -> Ended:
 
 
 def _command(folder: Path, arguments: Sequence[str], variables: Mapping[str, str]) -> None:
-    """In the forked process."""
+    """Runs in the forked process."""
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(variables)
@@ -80,12 +80,12 @@ def _checked(code: int, out: str, err: str) -> Ended:
     ended = Ended(code, out, err)
     for printed in (ended.out, ended.err):
         assert "Traceback" not in printed
-        assert not [sign for sign in ("\r", "\x1b", "%|") if sign in printed]  # of a bar, or of colours
+        assert not [sign for sign in ("\r", "\x1b", "%|") if sign in printed]  # of a progress bar or of colours
     return ended
 
 
 def modules_of(folder: Path, *commands: Sequence[str]) -> list[str]:
-    """Which of the libraries that a model needs these commands have loaded in the end."""
+    """The libraries for models that are loaded at the end of these commands."""
     program = (
         f"import sys; from chunksink.cli import run; assert not any(map(run, {commands!r})); "
         "print(sorted({'torch', 'transformers', 'sentence_transformers'} & set(sys.modules)))"

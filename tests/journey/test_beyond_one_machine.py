@@ -29,7 +29,7 @@ segments = "{bucket}/segments"
 
 
 def killed_when(is_time: Callable[[], bool], folder: Path, variables: dict[str, str], *arguments: str) -> None:
-    """Run a command and kill it at that time. It may have ended before."""
+    """Run a command and kill it after `seconds`. It may have ended before."""
     run = subprocess.Popen(
         command_line(*arguments),
         cwd=folder,

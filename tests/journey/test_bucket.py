@@ -160,7 +160,7 @@ def test_first_ingests_of_several_folders_at_once_all_end(bucket: str, tmp_path:
         (tmp_path / name).mkdir()
         (tmp_path / name / "a.md").write_text("# A\n\nText.\n", encoding="utf-8")
         home = tmp_path / f"home-{name}"
-        # Progress is reported once all have read the list of folders, and none has written it.
+        # Progress is reported when all have read the list of folders and none has written it.
         report = ingest(
             [tmp_path / name],
             BusRoot.at(bucket, home),

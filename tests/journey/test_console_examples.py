@@ -21,7 +21,7 @@ from tests.journey.support import environment
 REGENERATE = bool(os.environ.get("CHUNKSINK_GOLDEN"))
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 PYTHON = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-PROGRESS = re.compile(r"^[a-z ]+: \d+( of \d+)? \w+\n", re.MULTILINE)  # only a slow machine prints it
+PROGRESS = re.compile(r"^[a-z ]+: \d+( of \d+)? \w+\n", re.MULTILINE)  # only slow machines print it
 OPERATOR = re.compile(r"; | \| | \|\| | 2> ")
 CHANGING = re.compile(r"\d+\.\d s\b|float32|bfloat16|[0-9a-f]{64}")
 """Parts of the output that differ between runs or machines."""
@@ -51,8 +51,8 @@ def at_home_in(folder: Path) -> Iterator[None]:
 
 
 def run_here(line: str, folder: Path) -> str:
-    """A command of chunksink runs in this process, where its libraries are loaded already. In a line with operators
-    the shell takes its outputs and exit code from files."""
+    """Run a command line. A command of chunksink runs in this process, where its libraries are already loaded. If the
+    line has shell operators, a shell gets its outputs and exit code from files."""
     if not line.startswith("chunksink "):
         return run_in_bash(line, folder)
     command = OPERATOR.split(line)[0]
@@ -71,7 +71,7 @@ PAGES = ["README.md", "docs/quickstart.md", "docs/filters.md", "examples/README.
 
 
 def run_block(block: str, folder: Path) -> str:
-    """Run the commands of a console block; the result is the block with what they print now."""
+    """Run the commands of a console block, and return the block with their present output."""
     runner = run_in_bash if HEAVY else run_here
     lines = [line.removeprefix("$ ") for line in block.splitlines() if line.startswith("$ ")]
     return "".join(f"$ {line}\n{PROGRESS.sub('', runner(line, folder))}" for line in lines)

@@ -49,7 +49,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def run(project: Path, *command: str | Path, **environment: str) -> str:
-    """The output of a command in the project's folder; a failure shows all of it."""
+    """The output of a command in the project's folder. If it fails, the whole output is shown."""
     done = subprocess.run(
         list(map(str, command)), cwd=project, env=os.environ | environment, capture_output=True, text=True
     )
@@ -89,7 +89,7 @@ def test_wheel_installs_one_name_only(project: Path, tmp_path: Path) -> None:
         archive.extractall(packages)
     top_level = {path.name for path in packages.iterdir() if not path.name.endswith(".dist-info")}
     assert top_level == {"chunksink"}
-    # The libraries that chunksink needs; a .pth file in that folder, as of an editable install, has no effect here.
+    # The libraries that chunksink needs. A .pth file of an editable install has no effect in that folder.
     (packages / "libraries.pth").write_text(sysconfig.get_path("purelib"))
     python = fresh / "bin" / "python"
     alone = {"PYTHONPATH": ""}

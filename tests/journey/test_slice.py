@@ -1,4 +1,4 @@
-"""From chunks on disk to an answer by the command line, with the real model and embedded engines."""
+"""From chunks on disk to an answer on the command line, with the real model and embedded engines."""
 
 import re
 from pathlib import Path
@@ -28,7 +28,7 @@ HIT |= {"snippet", "link", "same_text", "fields", "metadata", "weak"}
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Everything by default: chunks in ./chunks, the home in ./.chunksink."""
+    """The default configuration: chunks in ./chunks, the home in ./.chunksink."""
     folder = tmp_path_factory.mktemp("journey")
     write(folder / "chunks", "2026-01", LENDING, BEES)
     write(folder / "chunks", "2026-02", NIGHT)
@@ -82,12 +82,12 @@ def test_hybrid_search_finds_text_without_a_shared_word(folder: Path) -> None:
     assert lines[0].startswith("1. Lending  Part ")
     assert any(answer.startswith(lines[1].strip(" …")[:40]) for answer in answers)
     assert lines[2] == "   lending.md  (semantic 1)"
-    assert len(lines) == 8  # every source once, though the first has two chunks
+    assert len(lines) == 8  # every source once, although the first has two chunks
 
 
 @pytest.mark.usefixtures("rebuilt")
 def test_no_command_imports_torch_on_a_processor(folder: Path) -> None:
-    """Where there is a GPU torch is asked for it."""
+    """With a GPU, torch is imported to detect it."""
     loaded = modules_of(folder, ["search", "give back borrowed equipment"], ["rebuild"])
     if loaded:
         import torch  # takes seconds

@@ -1,4 +1,4 @@
-"""Every kind of source from file to answer: it is ingested, indexed and found by one of its sentences."""
+"""Every kind of source, from file to answer: it is ingested, indexed and found by one of its sentences."""
 
 import contextlib
 import json
@@ -31,7 +31,7 @@ OTHERS: dict[str, list[dict[str, Any]]] = {
     "canonical.jsonl": [canonical_chunk(0, text="Lanterns are hung along the pier in winter.")],
 }
 
-# A question in words of the source, and one in other words; what answers them.
+# A question in the words of the source, one in other words, and the expected source.
 FAMILIES = [
     ("markdown", "visitors are met at the door", "where do guests wait", "security.md"),
     ("html", "night ferry carries bicycles", "transport at sea for cyclists", "ferry.html"),
@@ -63,7 +63,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def index(folder: Path) -> Iterator[Index]:
-    """From Python, so that the model is loaded once."""
+    """Used from Python, so that the model is loaded once."""
     with library.open(folder) as index:
         with contextlib.chdir(folder):
             assert index.ingest("examples", "mine").failed == 0

@@ -17,7 +17,7 @@ QUIET = source("night.md", "After nine in the evening machines stay off.", versi
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """With an endpoint, for a model takes seconds to load."""
+    """An endpoint computes the vectors, because a model takes seconds to load."""
     folder = tmp_path_factory.mktemp("kept-true")
     with serve() as endpoint:
         (folder / "chunksink.toml").write_text(f'endpoint = "{endpoint.url}"\nmodel = "hash-model"\n')
@@ -45,5 +45,5 @@ def test_index_from_first_sync_to_proof_stays_correct(folder: Path) -> None:
 
 
 def test_sync_without_changes_does_not_load_the_model(folder: Path) -> None:
-    """And the engines' files: it may run every minute."""
+    """Nor does it open the engines: it may run every minute."""
     assert modules_of(folder, ["sync"]) == []

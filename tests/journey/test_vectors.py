@@ -24,7 +24,7 @@ TWIN = source("twin.md", "Oil the lamp at dusk.")
 
 @pytest.fixture(scope="module")
 def rebuilt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """With an endpoint, for a model takes seconds to load."""
+    """An endpoint computes the vectors, because a model takes seconds to load."""
     folder = tmp_path_factory.mktemp("rebuilt")
     write(folder / "chunks", "logs", LONG, SHORT, TWIN)
     with serve() as server:
@@ -39,7 +39,7 @@ def rebuilt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture
 def served(rebuilt: Path, tmp_path: Path) -> Path:
-    """A copy of it; the endpoint is there."""
+    """A copy of `rebuilt`, with a running endpoint."""
     return Path(shutil.copytree(rebuilt, tmp_path, symlinks=True, dirs_exist_ok=True))
 
 
@@ -79,7 +79,7 @@ def test_automatic_precision_is_fixed_for_the_build(tmp_path: Path) -> None:
         assert state.live().encoder.precision == taken
     ref = embedding_ref(report["embeddings"]["fingerprint"], SHORT[0]["hashes"]["text_hash"])
     assert chunksink(folder, "cache", "show", str(ref), "--json").json["precision"] == taken
-    # Asked for float32, a bfloat16 vector will not do; a float32 one does for everything.
+    # A request for float32 does not accept a bfloat16 vector; every request accepts a float32 one.
     again = chunksink(folder, "rebuild", "--precision", "float32", "--json").json["embeddings"]
     assert (again["computed"], again["cached"]) == ((3, 1) if taken == "bfloat16" else (0, 4))
     for precision in ("auto", "bfloat16"):
@@ -112,7 +112,7 @@ def test_endpoint_computes_and_its_key_stays_secret(tmp_path: Path) -> None:
         assert rebuilt.json["embeddings"]["long_chunks"] == 1
         assert set(server.keys) == {f"Bearer {KEY}"}
         before = len(server.requests)
-        # The index knows its endpoint; only the key must be there.
+        # The index knows its endpoint. Only the key must be configured.
         found = chunksink(folder, "search", "Oil the lamp at dusk.", "--json", CANARY=KEY)
         assert (found.code, found.json["hits"][0]["ranks"]["semantic"]) == (Exit.OK, 1)
         assert len(server.requests) > before

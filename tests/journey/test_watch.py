@@ -29,7 +29,7 @@ LENDING = source("lending.md", "Every tool has to come home within seven days.")
 
 
 class Watcher:
-    """A watching process whose outputs go to files."""
+    """A watching process whose output goes to files."""
 
     def __init__(self, folder: Path, process: subprocess.Popen[bytes], endpoint: Server) -> None:
         self.folder = folder
@@ -55,9 +55,8 @@ class Watcher:
         self.wait_for(lambda: (self.out + self.err).count(words) >= times)
 
     def interrupt(self) -> int:
-        """Its exit code as shells show it: `python -m` ends by the signal itself, whatever the program says, where it
-        struck within an `exec`, as while a dataclass is made.
-        """
+        """Returns the exit code as a shell shows it. `python -m` ends by the signal itself if it arrives within an
+        `exec`, for example while a dataclass is created."""
         self._process.send_signal(signal.SIGINT)
         return self.exit_code()
 
@@ -80,7 +79,7 @@ main()
 def watching(
     folder: Path, *arguments: str, sinks: str = "fts", program: Sequence[str] = ("-m", "chunksink")
 ) -> Iterator[Watcher]:
-    """With an endpoint for a model, which need not be loaded."""
+    """An endpoint computes the vectors, so that no model is loaded."""
     settings = {"CHUNKSINK_SINKS": sinks, "CHUNKSINK_MODEL": "hash-model"}
     with serve() as server, (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
         process = subprocess.Popen(
@@ -104,7 +103,7 @@ def found(folder: Path, word: str) -> list[str]:
 
 
 def test_watch_follows_the_bus_until_interrupted(tmp_path: Path) -> None:
-    """Also one that is empty yet: the folder of manifests is made, so that it can be watched."""
+    """Also if the bus is still empty: the folder of manifests is created to be watched."""
     chunks = tmp_path / "chunks"
     (chunks / "canonical").mkdir(parents=True)
     with watching(tmp_path) as watcher:
@@ -203,7 +202,7 @@ def test_watch_ends_if_a_finalizer_was_interrupted(tmp_path: Path) -> None:
 def test_interrupted_while_sqlite_calls_python_exits_as_interrupted(
     arguments: tuple[str, ...], signalled: tuple[str, int], tmp_path: Path
 ) -> None:
-    """SQLite's module replaces the exception of such a call with an error of its own."""
+    """sqlite3 replaces the exception of such a function with its own error."""
     name, code = signalled
     write(tmp_path / "chunks", "p1", BEES)
     done = subprocess.run(
@@ -235,7 +234,7 @@ def test_watch_reports_initial_faults_and_continues_after_the_fix(strict: bool, 
 
 @pytest.mark.skipif(not HEAVY, reason="it waits for three retries; CHUNKSINK_SOAK_HEAVY")
 def test_watch_survives_a_failing_endpoint_and_another_run(tmp_path: Path) -> None:
-    """Both pass, and it goes on."""
+    """Both problems pass, and the watch continues."""
     chunks = tmp_path / "chunks"
     write(chunks, "p1", BEES)
     with watching(tmp_path, sinks="chroma", program=("-c", SHORTER_WAITS)) as watcher:

@@ -1,4 +1,4 @@
-"""Runs the long forms of the tests and writes what was run, and how it ended, to bench/soak.md.
+"""Runs the long forms of the tests, and records what ran and how it ended in bench/soak.md.
 
 python -m tests.soak [--quick] [--only NAME]
 """
@@ -46,10 +46,10 @@ def say(line: str) -> None:
 
 
 def tests(*arguments: str, noted: Counter[str] | None = None, **variables: str) -> tuple[str, bool]:
-    """Runs some tests in a process of their own; how many there were. What they recorded is added to `noted`."""
+    """Run some tests in a separate process, and return how many there were. Their records are added to `noted`."""
     with tempfile.TemporaryDirectory() as folder:
         results = Path(folder) / "tests.xml"
-        options = [f"--junitxml={results}", "-o", "junit_family=xunit1"]  # the newer kind has no properties
+        options = [f"--junitxml={results}", "-o", "junit_family=xunit1"]  # the newer kind of report has no properties
         command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options, *arguments]
         code = subprocess.run(command, cwd=ROOT, env={**os.environ, **variables}, check=False).returncode
         suite = next(ElementTree.parse(results).iter("testsuite")) if results.exists() else ElementTree.Element("none")
@@ -73,7 +73,7 @@ def killed(beside: str, times: int, quick: bool) -> tuple[str, bool]:
     with run_meilisearch() if beside == "meilisearch" else nullcontext() as server:
         try:
             return instants.run(times // 8 if quick else times, seed, say, beside, server), True
-        except Exception:  # any error: the other forms still run
+        except Exception:  # any error: the other forms run all the same
             traceback.print_exc()
             return f"did not converge, seed {seed}", False
 
@@ -113,7 +113,7 @@ def heavy(quick: bool) -> tuple[str, bool]:
     files = sorted(
         str(path.relative_to(ROOT))
         for path in TESTS.rglob("test_*.py")
-        if path.parent.name != "crash" and shortened.search(path.read_text())  # those are `steps`
+        if path.parent.name != "crash" and shortened.search(path.read_text())  # these are `steps`
     )
     several = ("-n", PROCESSES, "--dist", "loadfile")
     return tests(*files[: 2 if quick else None], *several, CHUNKSINK_SOAK_HEAVY="1")
@@ -160,7 +160,7 @@ def main() -> int:
             title = f"{what} ({share})" if arguments.quick else what
             ended.append(Ended(title, counts, time.monotonic() - started, ok))
             say(f"{name}: {counts}, {ended[-1].seconds:.0f} s, {'ok' if ok else 'FAILED'}")
-        if arguments.only is None:  # after each: a run that is stopped shows what it has done
+        if arguments.only is None:  # after each form, so that an aborted run shows what it has done
             REPORT.write_text(report(ended, commit, began, quick=arguments.quick), encoding="utf-8")
     return 0 if all(one.ok for one in ended) else 1
 

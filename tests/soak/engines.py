@@ -27,12 +27,12 @@ _MANY = 1000
 
 
 def home_in(folder: Path, root: BusRoot, beside: str, server: MeilisearchServer | None) -> Home:
-    """Of fts and of the engine beside it; both of files, or that one a real one with its vectors."""
+    """A home of fts and of another engine: both embedded, or the other one a real server with vectors."""
     if beside == "jsonl":
         return home_of_files(folder, root)
     makers: dict[str, Callable[[Path], Sink]] = {"fts": fts}
     if beside == "chroma":
-        # Large builds save their vectors every now and then: a kill in between can break them.
+        # Large builds save their vectors from time to time. A kill during that can break them.
         handle._GRAPH |= {"batch_size": 10, "sync_threshold": 10}
         makers[beside] = chroma
     elif server is not None:
@@ -52,7 +52,7 @@ def public_index(home: Path) -> str:
 
 
 def drop_builds(home: Home) -> None:
-    """Also those that lie elsewhere than in its folder."""
+    """Including builds that are not in the home's folder."""
     for maker in home.makers:
         with closing(maker(home.folder)) as sink:
             for build in sink.builds():
@@ -65,7 +65,7 @@ Look = Callable[[str], set[str]]
 
 @contextmanager
 def looking(name: str, home: Path, server: MeilisearchServer | None) -> Iterator[Look]:
-    """Into a sink of this name."""
+    """A reader of a sink with this name."""
     looks: dict[str, Callable[[], AbstractContextManager[Look]]] = {
         "fts": lambda: _looking_into_fts(home),
         "chroma": lambda: _looking_into_chroma(home),
@@ -88,8 +88,8 @@ def _looking_into_fts(home: Path) -> Iterator[Look]:
 
 @contextmanager
 def _looking_into_chroma(home: Path) -> Iterator[Look]:
-    """By what `get` shows: vectors would be seen as they were when it was opened. It stays open while one folder is
-    live."""
+    """Reads with `get`: vectors would be shown as they were when the build was opened. It stays open while the same
+    folder is live."""
     opened: dict[tuple[str, int], ChromaReader] = {}
 
     def close() -> None:
@@ -102,7 +102,7 @@ def _looking_into_chroma(home: Path) -> Iterator[Look]:
         if this not in opened:
             close()
             opened[this] = EmbeddedChromaSink(folder.parent).reader(build)
-        with opened[this]._in_use() as handle, handle.calling() as collection:  # a look behind the interface
+        with opened[this]._in_use() as handle, handle.calling() as collection:  # reads behind the interface
             found = collection.get(include=["metadatas"])
         return {str(held["parent_id"]) for held in found["metadatas"] or []}
 
@@ -114,7 +114,7 @@ def _looking_into_chroma(home: Path) -> Iterator[Look]:
 
 @contextmanager
 def _looking_into_meilisearch(home: Path, server: MeilisearchServer) -> Iterator[Look]:
-    """Under the public name, as other programs do, regardless of the pointer."""
+    """Reads under the public name, as other programs do, regardless of the pointer."""
     key = {"Authorization": f"Bearer {server.key}"}
     with httpx.Client(base_url=server.url, headers=key, timeout=60, trust_env=False) as http:
 

@@ -1,6 +1,6 @@
-"""Real processes killed at random instants of a sync or a rebuild, each followed by a plain run that must converge.
+"""Real processes killed at random instants of a sync or a rebuild. After each, a plain run must converge.
 
-A reader looks into the engines all the while whether every source that stays is there.
+All the time, a reader checks that the engines have every source that does not change.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from tests.support.home import Home, sinks_with
 
 COMMANDS = {"sync": "sync", "rebuild": "rebuild", "apart": "rebuild by a process of its own"}
 SOURCES = 30
-LONGEST = 60.0  # seconds that a run may take
+LONGEST = 60.0  # the most seconds of a run
 
-# Each is forked from a process that has imported what it needs: to do that takes longer than the runs.
+# Each is forked from a process that has imported its modules, because imports take longer than the runs.
 FORKING = multiprocessing.get_context("forkserver")
 FORKING.set_forkserver_preload([__name__, reader.__name__, "chromadb"])
 
@@ -51,14 +51,14 @@ def _run_once(
 
 
 def _prepared(sink: Any) -> Any:
-    """As a large rebuild has it: a process of its own fills the new build."""
+    """As in a large rebuild, a separate process fills the new build."""
     if (preparing := capability(sink, SupportsPrepare)) is not None:
         preparing.prepare()
     return sink
 
 
 class Bus:
-    """Three partitions; every round some sources are edited, and some come or go."""
+    """Three partitions. In every round some sources are edited, added or removed."""
 
     def __init__(self, root: BusRoot, rng: random.Random) -> None:
         self.root = root
@@ -73,7 +73,7 @@ class Bus:
         return set(map(parent_of, self._sources))
 
     def move_on(self) -> set[str]:
-        """Its new output."""
+        """The output of the process since the last call."""
         new: set[str] = set()
         for name in self._rng.sample(sorted(self._sources), 8):
             new |= self._edit(name)
@@ -98,7 +98,7 @@ class Bus:
 
 
 class Rounds:
-    """Of one home: the bus moves on, a run is killed, a plain one must put all in order."""
+    """The rounds of one home: the bus changes, a run is killed, and a plain run must restore everything."""
 
     def __init__(self, folder: Path, beside: str, server: MeilisearchServer | None, seed: int) -> None:
         self._rng = random.Random(seed)
@@ -137,7 +137,7 @@ class Rounds:
             self._home.encoder.asked.clear()
             outcome = self._home.sync()
         assert not outcome.failed, f"the next run did not converge: {outcome.failed}"
-        if sinks_with(outcome, "made_again"):  # broken by the kill: nobody could search it until it was created again
+        if sinks_with(outcome, "made_again"):  # broken by the kill: nobody can search it until it was created again
             assert sinks_with(outcome, "made_again") == ["chroma"], sinks_with(outcome, "made_again")
             self.broken += 1
             seen.absent.pop("chroma", None)
@@ -158,7 +158,7 @@ class Rounds:
         return home_in(self._folder / name, BusRoot(self._folder / "chunks"), self._beside, self._server)
 
     def _digests(self, home: Home) -> dict[str, str]:
-        verified = home.verify(deep=self._beside != "jsonl")  # files hold no vectors
+        verified = home.verify(deep=self._beside != "jsonl")  # these files have no vectors
         assert verified.ok, verified
         return {name: sink.digest for name, sink in verified.sinks.items()}
 
@@ -198,7 +198,7 @@ def run(
     beside: str = "jsonl",
     server: MeilisearchServer | None = None,
 ) -> str:
-    """So many kills that hit, with the engine `beside` fts; AssertionError where something did not converge."""
+    """Kill runs until this many kills have hit, with the engine `beside` fts. AssertionError if one did not converge."""
     folder = Path(tempfile.mkdtemp(prefix="chunksink-soak-"))
     try:
         rounds = Rounds(folder, beside, server, seed)

@@ -1,6 +1,6 @@
 """A reader beside killed runs that repeatedly checks which families the live builds lack.
 
-A process of its own, as readers are: what it sees it has from the engines.
+It is a separate process, so it sees only what the engines show.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from tests.soak.engines import Look, looking
 
 FILES = "jsonl"
 """Nobody reads these while they are written."""
-_PAUSE = 0.001  # seconds; two processors are not many
+_PAUSE = 0.001  # seconds; generous for two processors
 
 
 @dataclass
 class Seen:
-    """By engine: how often it looked, and what was absent then."""
+    """For each engine: the number of checks, and the families that were missing."""
 
     looks: Counter[str] = field(default_factory=Counter)
     absent: dict[str, set[str]] = field(default_factory=dict)
@@ -35,9 +35,9 @@ class Seen:
 
 @contextmanager
 def beside(reader: Connection, families: set[str]) -> Iterator[Seen]:
-    """The reader looks for these while the block runs; what it has seen is known when that has ended.
+    """The reader checks for these families while the block runs. Its result is complete after the block.
 
-    EOFError where it has failed.
+    Raises EOFError if the reader failed.
     """
     seen = Seen()
     reader.send(families)
@@ -61,7 +61,7 @@ def main(home: Path, server: MeilisearchServer | None, connection: Connection) -
 
 
 def _look(state: State, looks: dict[str, Look], families: set[str], connection: Connection) -> Seen:
-    """Looks until it is asked to stop; reports after the first look that it has started."""
+    """Check until the end is requested. Reports its start after the first check."""
     seen = Seen()
     while True:
         for name, look in looks.items():

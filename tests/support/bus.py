@@ -17,7 +17,7 @@ JANUARY, FEBRUARY, MARCH, APRIL = (f"2026-0{month}-01T00:00:00Z" for month in ra
 def source(
     name: str, *texts: str, version: str = "1", at: str | None = JANUARY, ids: str = "", **fields: Any
 ) -> list[Record]:
-    """All chunks of one version of a source; `ids` gives them other ids than the version alone would."""
+    """All chunks of one version of a source. `ids` replaces the ids that depend on the version alone."""
     records = [
         new_chunk(
             document_id=document_id(name, version),
@@ -63,5 +63,5 @@ def commit(
 
 
 def projected(*families: list[Record]) -> list[Document]:
-    """What an index of exactly these families holds."""
+    """The documents in an index of exactly these families."""
     return sorted((d for records in families for d in project_family(records)), key=lambda d: d.id)

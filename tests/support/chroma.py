@@ -14,7 +14,7 @@ def folder(tmp_path: Path, signed: Marker) -> Path:
 
 @cache
 def long() -> list[Family]:
-    """In one call there, of many turns."""
+    """Takes long in one call, in which the process has many turns."""
     return [family("long", [f"{place}" for place in range(6000)])]
 
 

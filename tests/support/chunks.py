@@ -1,4 +1,4 @@
-"""Valid chunks, and values that no field expects."""
+"""Valid chunks, and values that no field accepts."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ JUNK = st.recursive(
 
 
 def chunk(**fields: Any) -> Record:
-    """A chunk with nothing but the contract's required fields, and these."""
+    """A chunk with the contract's required fields and with these changes."""
     provenance = {"source_uri": "docs/a.md", "inputs": [], **fields.pop("provenance", {})}
     base = {"schema_version": "chunks.v1", "chunk_id": "c1", "document_id": "d1", "text": "body"}
     return {**base, "provenance": provenance, **fields}

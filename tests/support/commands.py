@@ -8,7 +8,7 @@ from chunksink.cli import cli
 
 
 def commands(group: click.Group = cli, *before: str) -> Iterator[tuple[str, click.Command]]:
-    """Every command that does something, with its full name."""
+    """Every command that is not a group, with its full name."""
     for name in group.list_commands(click.Context(group)):
         command = group.get_command(click.Context(group), name)
         assert command is not None

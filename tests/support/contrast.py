@@ -5,7 +5,7 @@ READABLE = 4.5
 
 
 def contrast(one: str, other: str) -> float:
-    """Of two colours as a browser computes them, `rgb(r, g, b)`."""
+    """The contrast of two colours as a browser computes them, `rgb(r, g, b)`."""
 
     def luminance(colour: str) -> float:
         parts = [float(part) / 255 for part in colour.partition("(")[2].rstrip(")").split(",")[:3]]

@@ -29,7 +29,7 @@ DAMAGES: tuple[Damage, ...] = (cut_off, take_away, lose_chunks, lose_manifest)
 
 
 def damaged(root: BusRoot, key: str, damage: Damage) -> Callable[[], None]:
-    """Damages a partition; what is returned puts it back, byte for byte."""
+    """Damage a partition. The returned function restores it byte for byte."""
     before = {path: path.read_bytes() for path in (root.chunks_file(key), root.manifest_file(key))}
     damage(root, key)
 

@@ -14,7 +14,7 @@ def foreign(file: Path) -> None:
 
 
 def inside(file: Path) -> None:
-    """All pages are there, and one is not what it was."""
+    """All pages exist, and one has wrong content."""
     with file.open("r+b") as opened:
         opened.seek(file.stat().st_size // 4096 // 2 * 4096)
         opened.write(b"\xff" * 4096)

@@ -24,13 +24,14 @@ def edit(root: BusRoot) -> None:
 
 
 def answers(home: Home, word: str) -> int:
-    """How many hits a reader of the live generation has."""
+    """The number of hits that a reader of the live generation gets."""
     with closing(FtsSink(home.folder / "fts").reader(home.live().builds["fts"])) as reader:
         return len(reader.search(word))
 
 
 def goes_through_after_all(home: Home, *, flips_first: bool = False) -> None:
-    """`flips_first`: the run that failed had verified its generation, so the next one shows that before its own."""
+    """The next rebuild succeeds. `flips_first`: the failed run had verified its generation, so the next run shows that
+    one before its own."""
     before = home.live()
     if flips_first:
         with State.existing(home.folder) as state:

@@ -1,4 +1,4 @@
-"""Test processes forked from one with everything imported, because imports take longer than most of them."""
+"""Test processes forked from one that has imported everything, because imports take longer than most tests."""
 
 import multiprocessing
 import os
@@ -10,7 +10,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 FORKING = multiprocessing.get_context("forkserver")
-# All tests of a process share one server, which imports only what the last of such lists names.
+# All tests of a process share one server, which imports only the last of such lists.
 FORKING.set_forkserver_preload(
     [
         "numpy.random",
@@ -29,7 +29,7 @@ FORKING.set_forkserver_preload(
 
 
 def outcome_of(function: Callable[..., None], *arguments: object) -> tuple[int, str, str]:
-    """Calls a function of a test module in another process. Its exit code and what it printed."""
+    """Call a function of a test module in another process. Returns its exit code and its output."""
     with tempfile.TemporaryDirectory() as folder:
         outputs = [Path(folder) / name for name in ("out", "err")]
         process = FORKING.Process(target=_redirected, args=(outputs, function, arguments))
@@ -41,13 +41,13 @@ def outcome_of(function: Callable[..., None], *arguments: object) -> tuple[int, 
 
 
 def run_program(program: str, *arguments: object) -> None:
-    """Like `python -c`; it must end well."""
+    """Like `python -c`. The program must succeed."""
     code, _, err = outcome_of(execute, program, *arguments)
     assert code == 0, err
 
 
 def execute(program: str, *arguments: object) -> None:
-    """In the other process."""
+    """Runs in the other process."""
     sys.argv = ["-c", *map(str, arguments)]
     exec(program, {"__name__": "__main__"})
 
@@ -60,7 +60,7 @@ def _redirected(outputs: list[Path], function: Callable[..., None], arguments: t
 
 
 def wait_until_stopped(process: BaseProcess) -> None:
-    """By SIGSTOP."""
+    """Wait until SIGSTOP has stopped the process."""
     until = time.monotonic() + 60
     while Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
         assert time.monotonic() < until, "it never came by that"

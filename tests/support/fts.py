@@ -1,4 +1,4 @@
-"""A build of named texts, what a snippet marks, and damages to the full-text indexes of a build, as SQL."""
+"""A build of named texts, the marked words of snippets, and damage to the full-text indexes of a build in SQL."""
 
 import sqlite3
 from collections.abc import Iterable, Mapping
@@ -30,14 +30,14 @@ DAMAGES = {
 
 
 def run(path: Path, *statements: str) -> None:
-    """In the file of a build, by somebody else."""
+    """Change the file of a build, as another program would."""
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         for statement in statements:
             other.execute(statement)
 
 
 def fill(build: FtsBuild, texts: Mapping[str, str]) -> dict[str, str]:
-    """A document of each, with its name as a tag; the names by the ids."""
+    """Write a document for each text, with its name as a tag. Returns the names by id."""
     families = {name: family(f"texts/{name}", [text], metadata={"tags": [name]}) for name, text in texts.items()}
     build.replace(list(families.values()))
     return {one.documents[0].id: name for name, one in families.items()}

@@ -41,7 +41,7 @@ Wrap = Callable[[Sink], Sink]
 
 @contextmanager
 def counted_steps(db: Any) -> Iterator[list[int]]:
-    """How much the database had to do, in thousands of its steps: the same on every machine."""
+    """The work of the database, in thousands of its steps. It is the same on every machine."""
     steps = [0]
 
     def count() -> int:
@@ -54,36 +54,36 @@ def counted_steps(db: Any) -> Iterator[list[int]]:
 
 
 def held(build: Build) -> list[Document]:
-    """What a build holds, read back through its own interface."""
+    """The content of a build, read back through its own interface."""
     documents = [found.document for found in build.scan(content=True) if found.document is not None]
     assert len(documents) == build.count()
     return sorted(documents, key=lambda d: d.id)
 
 
 def each(outcome: RunOutcome, what: str) -> dict[str, Any]:
-    """One fact of each sink's outcome."""
+    """One field of each sink's outcome."""
     return {name: getattr(sink, what) for name, sink in outcome.sinks.items()}
 
 
 def sinks_with(outcome: RunOutcome, what: str) -> list[str]:
-    """Sinks in whose outcome this is so."""
+    """The sinks in whose outcome this field is true."""
     return [name for name, value in each(outcome, what).items() if value]
 
 
 def reasons(home: "Home") -> dict[str, str]:
-    """Why each family is held that is."""
+    """The reason for each held family."""
     return {family: each.reason for family, each in home.held().items()}
 
 
 def digests(home: "Home") -> dict[str, str]:
-    """What each engine holds, of an index in which `verify` finds nothing wrong."""
+    """The digest of each engine's content. `verify` must find no difference."""
     verified = home.verify()
     assert verified.ok, verified
     return {name: sink.digest for name, sink in verified.sinks.items()}
 
 
 class PoisonedEncoder(HashEncoder):
-    """Has no vector for texts with a certain word."""
+    """An encoder that refuses texts with a certain word."""
 
     def encode(self, texts: Sequence[str]) -> Vectors:
         rows = super().encode(texts)
@@ -102,7 +102,7 @@ class RebuildResult:
 
 
 class CatalogProbe:
-    """A catalog in a home of its own, asked in the words of the tests."""
+    """A catalog in its own home, with queries for tests."""
 
     def __init__(self, home: Path, root: BusRoot) -> None:
         self.state = State(home)
@@ -114,13 +114,13 @@ class CatalogProbe:
         return self
 
     def current(self) -> dict[str, str]:
-        """Family to the partition that it is taken from."""
+        """Maps each family to the partition from which it is taken."""
         return {family.family: family.partition for family in self.catalog.families()}
 
 
 @dataclass(frozen=True)
 class OneEmbedder:
-    """In place of a session's embedders: the same one for every index."""
+    """Replaces a session's embedders: the same one for every index."""
 
     embedder: DocumentEmbedder
 
@@ -199,7 +199,7 @@ class Home:
             return building.outcome
 
     def sync(self, *, wrap: Wrap = lambda sink: sink, stage: Stage = silent, **options: Any) -> RunOutcome:
-        """Of a home that has a live generation."""
+        """Sync a home that has a live generation."""
         with writing(self.folder), self.session(wrap, stage) as session, self.embedder() as embedder:
             live, outcome = live_generation(session) or session.state.live(), RunOutcome()
             sync_live(session, live, embedder, SyncOptions(**options), outcome)
@@ -214,7 +214,7 @@ class Home:
             return verify(replace(session, embedders=OneEmbedder(embedder)), deep=deep, recall=recall)
 
     def open_sink(self, name: str) -> Sink:
-        """Sinks that this home does not write any more."""
+        """Opens sinks that this home does not write any more."""
         return ENGINES[name](self.folder)
 
     def live(self) -> Generation:
@@ -228,12 +228,12 @@ class Home:
             return found.id if found else None
 
     def held(self) -> dict[str, HeldFamily]:
-        """By family."""
+        """The held families."""
         with State.existing(self.folder) as state:
             return {each.family: each for each in Catalog(state).held()}
 
     def refused(self) -> dict[str, list[str]]:
-        """By sink, the ids of documents refused in its live build."""
+        """For each sink, the ids of documents refused in its live build."""
         with State.existing(self.folder) as state:
             live = state.live().builds
             return {name: [each.id for each in Receipts(state.db, id).dead_letters()] for name, id in live.items()}
@@ -243,7 +243,7 @@ class Home:
             file.unlink()
 
     def contents(self) -> dict[str, list[Document]]:
-        """What each sink holds in the generation that readers see."""
+        """The content of each sink in the live generation."""
         live = self.live()
         found = {}
         for maker in self.makers:

@@ -26,7 +26,7 @@ def fill(build: JsonlBuild, families: list[Family]) -> None:
 
 
 def change(build: JsonlBuild) -> None:
-    """From BEFORE to AFTER."""
+    """The files after the change from BEFORE to AFTER."""
     build.replace([NEW, ADDED])
     build.delete([GOING.parent_id])
     assert build.flush() == []
@@ -41,7 +41,7 @@ def content_of(one: Family) -> bytes:
 
 
 def visible(folder: Path) -> dict[str, bytes]:
-    """What another system picks up."""
+    """The files that another system reads."""
     return {path.name: path.read_bytes() for path in folder.rglob("*.jsonl")}
 
 

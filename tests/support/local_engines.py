@@ -15,7 +15,7 @@ def fts(home: Path) -> Sink:
 
 
 class Eager(FtsSink):
-    """Asks for vectors and ignores them: kills while texts are embedded, without the seconds that Chroma takes."""
+    """Requests vectors and ignores them, for kills during embedding without the seconds that Chroma takes."""
 
     wants_vectors = True
 
@@ -36,6 +36,6 @@ def jsonl(home: Path) -> Sink:
 
 
 def memory() -> Callable[[Path], Sink]:
-    """One sink for the whole test: it holds its builds in this process."""
+    """One sink for the whole test. It keeps its builds in this process."""
     sink = MemorySink()
     return lambda _home: sink

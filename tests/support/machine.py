@@ -35,7 +35,7 @@ Bus = dict[str, dict[str, list[Record]]]
 
 
 class Beginning(Protocol):
-    """Where a sequence begins."""
+    """The state in which a sequence begins."""
 
     @property
     def folder(self) -> Path: ...
@@ -44,19 +44,19 @@ class Beginning(Protocol):
     def bus(self) -> Bus: ...
 
     def home(self, folder: Path) -> Home:
-        """With a live index of the bus."""
+        """A home with a live index of the bus."""
 
 
 @dataclass(frozen=True)
 class Begun:
-    """A home with a live index, made once: each sequence begins with a copy."""
+    """A home with a live index, made once. Each sequence begins with a copy."""
 
     folder: Path
     memory: MemorySink
     bus: Bus
 
     def home(self, folder: Path) -> Home:
-        """In a copy, which must not be there yet."""
+        """Copy the home to a folder that does not exist yet."""
         shutil.copytree(self.folder, folder)
         return home_in(folder, copied(self.memory))
 
@@ -68,7 +68,7 @@ def home_in(folder: Path, memory: MemorySink) -> Home:
 def copied(sink: MemorySink) -> MemorySink:
     new = MemorySink()
     new.live = sink.live
-    for build_id, content in sink._contents.items():  # the tests' own look behind the interface
+    for build_id, content in sink._contents.items():  # tests may read behind the interface
         copy = new._contents[build_id] = MemoryContent()
         copy.marker, copy.documents, copy.vectors = content.marker, dict(content.documents), dict(content.vectors)
     return new
@@ -94,7 +94,7 @@ WHICH = st.integers(0, len(PARTITIONS) * len(NAMES) - 1)
 
 
 class Machine(RuleBasedStateMachine):
-    """Every edit ranks above all earlier ones. An id claimed by two families is held."""
+    """Random edits, each with a later time than all before it. An id claimed by two families is held."""
 
     def __init__(self, begun: Callable[[bool], Beginning], done: Counter[str]) -> None:
         super().__init__()
@@ -115,7 +115,7 @@ class Machine(RuleBasedStateMachine):
         self._sound = True
 
     def teardown(self) -> None:
-        """Every sequence ends with a sync, and with a look at all that the engines hold."""
+        """Every sequence ends with a sync and a comparison of everything that the engines have."""
         try:
             if self._sound:
                 self._run("sync")
@@ -129,7 +129,7 @@ class Machine(RuleBasedStateMachine):
         partition=st.sampled_from(PARTITIONS), name=st.sampled_from(NAMES), chunks=st.integers(1, 4), old=st.booleans()
     )
     def add(self, partition: str, name: str, chunks: int, old: bool) -> None:
-        """If it is in other partitions too, this later version counts."""
+        """Add a version of a source. If other partitions have it, too, this later version counts."""
         self._edit(partition, name, chunks, old)
 
     @rule(which=WHICH, chunks=st.integers(1, 4), old=st.booleans())
@@ -139,7 +139,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(which=WHICH, title=st.sampled_from("ABC"))
     def retitle(self, which: int, title: str) -> None:
-        """Nothing but its metadata changes."""
+        """Change only metadata."""
         partition, name, records = self._pick(which)
         self.bus[partition][name] = [record | {"metadata": {"title": title}} for record in records]
         self._write(partition)
@@ -152,7 +152,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(which=WHICH, to=st.sampled_from(NAMES), keeps_ids=st.booleans())
     def rename(self, which: int, to: str, keeps_ids: bool) -> None:
-        """The same texts under another name, which may be known already; the old one is nowhere any more."""
+        """Move the texts to another name, which may exist already. The old name disappears."""
         partition, name, records = self._pick(which)
         if to == name:
             return
@@ -189,7 +189,7 @@ class Machine(RuleBasedStateMachine):
     def _run(self, how: str) -> None:
         if how == self.last_run:
             return  # nothing is new
-        self._sound = False  # for good where it fails
+        self._sound = False  # if it fails, the loss is permanent
         if how == "rebuild without records":
             self.home.lose_records()
         self.home.sync() if how == "sync" else self.home.rebuild()
@@ -205,7 +205,8 @@ class Machine(RuleBasedStateMachine):
         self._done["runs"] += 1
 
     def _edit(self, partition: str, name: str, chunks: int, old: bool) -> None:
-        """With `old`, its chunks bear ids that nobody else has any more; at the last sync another source may have."""
+        """Edit a source. With `old`, its chunks get ids that no other source has now, but may have had at the last
+        sync."""
         self.clock += 1
         texts = [f"{name} says {self.clock} in part {part}" for part in range(chunks)]
         records = source(name, *texts, version=str(self.clock), at=at(self.clock))
@@ -219,7 +220,7 @@ class Machine(RuleBasedStateMachine):
         self._write(partition)
 
     def _put(self, partition: str, name: str, records: list[Record], ids: list[str]) -> None:
-        """With these ids, as far as they go."""
+        """Put a version with these ids, as far as they suffice."""
         for record, id in zip(records, ids, strict=False):
             record["chunk_id"] = id
             del record["hashes"]["chunk_object_hash"]
@@ -230,14 +231,14 @@ class Machine(RuleBasedStateMachine):
         return [(partition, name, records) for partition in PARTITIONS for name, records in self.bus[partition].items()]
 
     def _pick(self, which: int) -> tuple[str, str, list[Record]]:
-        """Where there is none, one comes first."""
+        """Choose a source. Add one first if there is none."""
         if not any(self.bus.values()):
             self._edit(PARTITIONS[0], NAMES[0], 1, old=False)
         standing = self._standing()
         return standing[which % len(standing)]
 
     def _counts(self) -> dict[str, list[Record]]:
-        """The version of each source that counts: the latest, unless it was withdrawn later elsewhere."""
+        """The version of each source that counts: the latest one, unless a later tombstone withdraws it."""
         found: dict[str, tuple[tuple[str, str], list[Record]]] = {}
         for partition, name, records in self._standing():
             rank = (str(records[0]["created_at"]), partition)
@@ -269,7 +270,7 @@ def ids_of(records: list[Record]) -> list[str]:
 
 @contextmanager
 def beginnings() -> Iterator[Callable[[bool], Begun]]:
-    """Whether the bus is stocked decides which."""
+    """The beginnings for a bus that has sources or is empty."""
     with tempfile.TemporaryDirectory(prefix="machine-", dir=MEMORY if os.access(MEMORY, os.W_OK) else None) as folder:
         stocked = begin_with(STOCK, Path(folder) / "stocked")
         empty = begin_with(dict.fromkeys(PARTITIONS, ()), Path(folder) / "empty")
@@ -277,7 +278,7 @@ def beginnings() -> Iterator[Callable[[bool], Begun]]:
 
 
 def run_sequences(begun: Callable[[bool], Beginning], sequences: int, steps: int) -> Counter[str]:
-    """How much was done."""
+    """Run the sequences. Returns the numbers of sequences and steps."""
     done: Counter[str] = Counter()
     run_state_machine_as_test(
         lambda: Machine(begun, done),

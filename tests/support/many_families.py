@@ -9,12 +9,12 @@ from chunksink.sinks.document import Family
 
 @cache
 def many_families() -> list[Family]:
-    """Not a constant: making them takes as long as a hundred tests are collected."""
+    """A function, because making them takes as long as collecting a hundred tests."""
     return [family(f"f{number}", [f"{number} {place}" for place in range(12)]) for number in range(100)]
 
 
 def whole(sink: Sink) -> None:
-    """All families into a new build: it holds them and nothing else."""
+    """Write all families to a new build, and check that it has them and nothing else."""
     signed, families = marker(), many_families()
     build = sink.create(signed, DIMENSIONS)
     build.replace(families)

@@ -1,4 +1,4 @@
-"""An index on the real Meilisearch, direct requests to the server, and builds to test."""
+"""An index on the real Meilisearch, direct requests to the server, and builds for tests."""
 
 import json
 import time
@@ -20,7 +20,7 @@ ALPHA, BETA = ["alpha one", "alpha two", "alpha three"], ["beta one", "beta two"
 
 
 class Server:
-    """A public name of our own on the real server, and the server asked directly."""
+    """A unique public name on the real server, and direct requests to the server."""
 
     def __init__(self, server: MeilisearchServer) -> None:
         self.url, self.key = server.url, server.key
@@ -32,7 +32,7 @@ class Server:
         return MeilisearchSink(options.pop("url", self.url), options.pop("key", self.key), **options)
 
     def do(self, method: str, path: str, **more: Any) -> Any:
-        """A call whose task, if there is one, is waited for."""
+        """Make a call, and wait for its task if there is one."""
         answer = self.http.request(method, path, **more)
         body = answer.json() if answer.content else {}
         if "taskUid" in body:
@@ -49,13 +49,13 @@ class Server:
             time.sleep(0.02)
 
     def purge(self) -> None:
-        """The server forgets all that it was asked so far."""
+        """Make the server forget all its tasks."""
         self.wait_until_idle()
         self.do("DELETE", "/tasks?statuses=succeeded")
 
 
 def served(running: MeilisearchServer) -> Iterator[Server]:
-    """Leaves none of its indexes."""
+    """A server whose indexes are removed afterwards."""
     server = Server(running)
     yield server
     for name in server.names():
@@ -71,7 +71,7 @@ def build_of(sink: MeilisearchSink, families: list[Family]) -> MeilisearchBuild:
 
 
 def id_of_new(sink: MeilisearchSink) -> str:
-    """Of an empty build."""
+    """The id of a new, empty build."""
     signed = marker()
     sink.create(signed, DIMENSIONS)
     return signed.build_id

@@ -1,6 +1,6 @@
-"""The reference sink: dictionaries in this process. It shows briefly what the others must do.
+"""The reference sink: dictionaries in this process. It is a short example of what the others must do.
 
-Like a server with a queue it takes work in `replace` and `delete` and does it in `flush`.
+Like a server with a queue, it accepts work in `replace` and `delete` and does it in `flush`.
 """
 
 import threading
@@ -27,7 +27,7 @@ class MemoryContent:
 
 
 class MemorySink:
-    """Builds in this process, for tests and for comparing."""
+    """Builds in this process, for tests and comparisons."""
 
     name = "memory"
 
@@ -158,7 +158,7 @@ class MemoryBuild:
 
 
 class MemoryReader:
-    """Answers by comparing everything."""
+    """Answers by comparing all documents."""
 
     def __init__(self, content: MemoryContent) -> None:
         self.content = content
@@ -176,7 +176,7 @@ class MemoryReader:
     def query(
         self, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = (), families: FamiliesOf = unknown
     ) -> list[Hit]:
-        del families  # nothing is quicker than to look
+        del families  # nothing is faster than reading all
         query = unit(np.asarray(vector, dtype=np.float32))
         with self.content.lock:
             rows = [

@@ -1,4 +1,4 @@
-"""Folders that many tests start from: built once per process, then copied."""
+"""Folders with which many tests start. They are built once per process and then copied."""
 
 import shutil
 from collections.abc import Callable
@@ -10,7 +10,7 @@ class Prepared:
         self._folder = folder
 
     def into(self, folder: Path, name: str, build: Callable[[], object]) -> None:
-        """The content that `build` makes of this folder, the first time; later a copy of it."""
+        """Fill this folder with `build` the first time, and with a copy of the result later."""
         kept = self._folder / name
         if kept.exists():
             shutil.copytree(kept, folder, symlinks=True, dirs_exist_ok=True)

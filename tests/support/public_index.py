@@ -1,4 +1,4 @@
-"""A Meilisearch index under a public name, and what other programs find there."""
+"""A Meilisearch index under a public name, and what other programs find in it."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +19,7 @@ def meilisearch_in(
 
 
 def home_with(folder: Path, sink: Callable[[Path], MeilisearchSink], chunks: Path | None = None) -> Home:
-    """Beside a keyword index of its own."""
+    """A home with this index and its own keyword index."""
     home = Home(folder / "home", BusRoot(chunks or folder / "chunks"), fts, sink)
     home.open_sink = lambda name: {"fts": fts, "meilisearch": sink}[name](home.folder)  # type: ignore[method-assign]
     return home

@@ -23,13 +23,13 @@ def sink_of(home: Home, name: str) -> Sink:
 
 @contextmanager
 def live_build(home: Home, name: str) -> Iterator[Build]:
-    """What readers see of one sink, open for writing."""
+    """The build of a sink that readers see, open for writing."""
     with closing(sink_of(home, name)) as sink, closing(sink.open(home.live().builds[name])) as build:
         yield build
 
 
 def lose(home: Home, name: str, documents: Sequence[Document]) -> None:
-    """The engine does not have these any more."""
+    """Remove these documents from the engine."""
     lost = {document.id for document in documents}
     kept = [document for document in home.contents()[name] if document.id not in lost]
     parents = sorted({document.parent_id for document in documents})
@@ -40,7 +40,7 @@ def lose(home: Home, name: str, documents: Sequence[Document]) -> None:
 
 
 def put(home: Home, name: str, documents: Sequence[Document]) -> None:
-    """The engine has these as well; their siblings stay."""
+    """Add these documents to the engine. Other documents of their families stay."""
     with live_build(home, name) as build:
         _put(home, build, documents)
 
@@ -61,12 +61,12 @@ def altered(document: Document, **fields: object) -> Document:
 
 
 def digests(home: Home) -> dict[str, str]:
-    """What each sink contains, read back and printed in one line."""
+    """The content of each sink, read back and printed in one line."""
     return {name: sink.digest for name, sink in home.verify().sinks.items()}
 
 
 def fresh(folder: Path, root: BusRoot, home: Home) -> Home:
-    """The same chunks in an empty home: what every run must end in."""
+    """The digests of the same chunks in an empty home, which every run must reach."""
     makers = [memory() if maker(folder / "none").name == "memory" else maker for maker in home.makers]
     new = Home(folder, root, *makers)
     new.encoder = home.encoder
@@ -75,7 +75,7 @@ def fresh(folder: Path, root: BusRoot, home: Home) -> Home:
 
 
 def require_sound(home: Home, tmp_path: Path) -> None:
-    """As if made from nothing, by what the engines say; and nothing is left to be done."""
+    """The engines must have the content of a new index, and the next sync must have nothing to do."""
     assert home.verify().ok
     new = fresh(tmp_path / "made-from-nothing", home.root, home)
     assert digests(home) == digests(new)

@@ -11,7 +11,7 @@ Wrap = Callable[[Sink], Any]
 
 
 class WrappedBuild:
-    """Passes everything on to a real build."""
+    """Forwards every call to a real build."""
 
     def __init__(self, build: Any) -> None:
         self._build = build
@@ -21,7 +21,7 @@ class WrappedBuild:
 
 
 class _WrappedSink:
-    """Passes everything on to a real sink, except that its builds are wrapped."""
+    """Forwards every call to a real sink, except that its builds are wrapped."""
 
     def __init__(self, sink: Any, wrap: Callable[[Any], WrappedBuild]) -> None:
         self._sink = sink
@@ -38,12 +38,12 @@ class _WrappedSink:
 
 
 def with_builds(engine: str, wrap: Callable[[Any], WrappedBuild]) -> Wrap:
-    """The builds of this engine are wrapped; of "" those of every one."""
+    """Wrap the builds of this engine; with "", those of all engines."""
     return lambda sink: _WrappedSink(sink, wrap) if engine in ("", sink.name) else sink
 
 
 class Moment:
-    """The n-th call of this name, and what is done before it or, `after`, when it has been done."""
+    """The n-th call with this name, and what to do before it or, with `after`, after it."""
 
     def __init__(self, call: str, number: int, act: Act, *, after: bool = False) -> None:
         self._call = call
@@ -68,7 +68,7 @@ class Moment:
 
 
 def raising(error: BaseException) -> Callable[..., None]:
-    """What fails, or ends in place of a kill."""
+    """An action that raises an error, or ends the run like a kill."""
 
     def fail(*_: object, **__: object) -> None:
         raise error
@@ -116,7 +116,7 @@ class Calls(list[tuple[str, str, frozenset[str]]]):
         return _AroundSink(sink, partial(self._around, sink.name))
 
     def sent(self, sink: str) -> list[str]:
-        """The families that the sink was sent, each time that it was."""
+        """The families in each call that sent families to the sink."""
         return sorted(
             family for name, call, families in self if (name, call) == (sink, "replace") for family in families
         )
