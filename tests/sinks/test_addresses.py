@@ -85,7 +85,7 @@ def test_missing_server_is_unreachable(engine: str, tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("engine", ENGINES)
 def test_other_server_at_the_address_is_refused(engine: str, body: str, status: int, tmp_path: Path) -> None:
-    """A web server that knows nothing of any engine."""
+    """A web server that is none of the engines."""
     with answering(body, status) as url:
         for call in calls(open_sink(engine, tmp_path, {"url": url})):
             with pytest.raises(Refused, match="correct the address"):

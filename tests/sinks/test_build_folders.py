@@ -58,7 +58,7 @@ def test_link_is_no_build_and_its_target_stays(tmp_path: Path, leads: str) -> No
         (path / "file").write_text("x")
     (root / "b1" / "out").symlink_to(outside)
     target = {"outside": outside, "to a build": root / "b1", "nowhere": tmp_path / "gone"}[leads]
-    for name in ("b2", ".b2.0123"):  # also where a removal looks for what a kill left
+    for name in ("b2", ".b2.0123"):  # also if a removal searches for the remains of a kill
         (root / name).symlink_to(target)
     assert build_folders.listing(root) == ["b1"]
     with pytest.raises(BuildMissing, match="symbolic link"):
@@ -122,7 +122,7 @@ def test_failed_creation_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_build_name_is_synced_before_it_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A call that failed to make it so does on its next try, although the build is there by then."""
+    """A call that failed to sync the name does so on its next attempt, although the build exists by then."""
     fsync = os.fsync
     synced: list[str] = []
 
@@ -143,7 +143,7 @@ def test_build_name_is_synced_before_it_counts(tmp_path: Path, monkeypatch: pyte
 
 @pytest.mark.parametrize("open_sink", [FtsSink, JsonlSink, EmbeddedChromaSink])
 def test_build_is_readable_by_its_owner_only(tmp_path: Path, open_sink: Callable[[Path], Sink]) -> None:
-    """Also below a folder that others may read."""
+    """Also below a folder that other users may read."""
     tmp_path.chmod(0o755)
     sink = open_sink(tmp_path)
     sink.create(Marker("home", "b1", 1), 8).close()

@@ -218,7 +218,7 @@ def test_every_engine_keeps_unusual_values_alike(engines: list[Any], tmp_path: P
     stored = []
     for name, metadata in UNUSUAL.items():
         (record,) = records(name, ["red apple"])
-        record["metadata"] = metadata  # `records` refuses NaN, as every bus does
+        record["metadata"] = metadata  # `records` refuses NaN, as the bus contract does
         stored.append(with_vectors(project_family([record], FIELDS)))
     documents = [document for one in stored for document in one.documents]
     projects = [document.fields.get("project") for document in documents]

@@ -57,7 +57,7 @@ def test_identifier_comes_first(reader: Any, query: str, name: str) -> None:
 
 
 def test_joined_words_find_the_word_typed_apart_and_together(tmp_path: Path) -> None:
-    """No document has both parts."""
+    """No document has both spellings."""
     with closing(FtsSink(tmp_path)) as sink, closing(sink.create(marker(), DIMENSIONS)) as build:
         fill(build, [with_vectors(project_family(records("camel.md", [TEXTS["camel"]])))])
         with closing(sink.reader(build.marker().build_id)) as reader:

@@ -31,7 +31,7 @@ def test_filters_equal_those_of_the_meilisearch_settings() -> None:
         for name in group["attributePatterns"]
     }
     ours = {name: "range" if kind == "range" else "equal" for name, kind in FILTERS.items()}
-    # With the id a search can find every document of a family.
+    # with this id a search can find every document of a family
     assert kinds == {**ours, "id": "equal", "fields.*": "range"}
 
 
@@ -298,7 +298,7 @@ def hashed(**fields: Any) -> str:
         ({"provenance": {"source_checksum": "sha256:1"}}, False),
         ({"metadata": {"title": "T", "unknown": 1}}, True),
         ({"metadata": {"title": "T", "unknown": {"a": 1}}}, False),
-        # The index holds ids too: with old ones it would not be the index that a rebuild makes.
+        # The index has ids, too. With old ones it would differ from the index that a rebuild makes.
         ({"chunk_id": "c2"}, True),
         ({"document_id": "d2"}, True),
         ({"parent_id": "b" * 64}, True),
@@ -318,7 +318,7 @@ def test_hash_changes_with_the_stored_content(fields: dict[str, Any], changed: b
 
 
 def test_hash_of_a_document_equals_that_of_the_stored_one() -> None:
-    """So that a scan can compute it again; without the text, its hash is used."""
+    """So a scan can compute it again. If the text is not stored, its hash is used."""
     document = project(**BASE)
     assert document_hash(document.as_dict()) == document.document_hash
     assert hashes_of_content(document) == (document.document_hash, document.text_hash)
@@ -329,7 +329,7 @@ def test_hash_of_a_document_equals_that_of_the_stored_one() -> None:
 
 
 def test_append_changes_the_last_document_only() -> None:
-    """It has a neighbour now. `chunk_count`, which chunkers write into every chunk, is not stored."""
+    """Only that document has a new neighbour. `chunk_count`, which chunkers write into every chunk, is not stored."""
     before, after = (project_family(records("a", [f"text {n}" for n in range(size)])) for size in (5, 7))
     assert [one == other for one, other in zip(before, after[:5], strict=True)] == [True] * 4 + [False]
 

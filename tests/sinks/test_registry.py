@@ -47,14 +47,14 @@ def test_sink_that_cannot_be_opened_states_why(
         open_sink(name, tmp_path, options)
 
 
-# --- of other packages ----------------------------------------------------------------------------------------
+# --- sinks of other packages ----------------------------------------------------------------------------------
 
 Install = Callable[[str, str, str], Path]
 
 
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
-    """A package of one module as pip would install it, which brings a sink of this name."""
+    """Install a package of one module that provides a sink with this name, as pip would."""
 
     def install(package: str, sink: str, code: str) -> Path:
         site = tmp_path / package

@@ -36,7 +36,7 @@ CALLS: list[tuple[str, Callable[[Any, Any], object]]] = [
 
 
 class Failing:
-    """A memory sink, or a build of it, whose calls fail first with these errors; and how often each was made."""
+    """A memory sink or build whose calls first fail with these errors. Counts the calls."""
 
     def __init__(self, inner: Any, errors: dict[str, list[BaseException]], made: dict[str, int]) -> None:
         self._inner = inner
@@ -59,7 +59,7 @@ class Failing:
 
 
 class Case:
-    """A patient sink on a failing one, with a clock that only sleeping moves."""
+    """A retrying sink on a failing one, with a clock that only sleeping moves."""
 
     def __init__(self, patience: RetryPolicy | None = None, sink: Any = None) -> None:
         self.now = 1000.0
@@ -81,7 +81,7 @@ class Case:
         self.now += seconds
 
 
-# --- tries ----------------------------------------------------------------------------------------------------
+# --- attempts -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("name", "call"), CALLS, ids=[name for name, _ in CALLS])
@@ -118,7 +118,7 @@ def test_refusal_after_a_fault_ends_the_retries() -> None:
     assert [fault.attempt for fault in case.faults] == [1]
 
 
-# --- how long -------------------------------------------------------------------------------------------------
+# --- deadlines ------------------------------------------------------------------------------------------------
 
 
 def test_waits_grow_are_random_and_bounded() -> None:
@@ -169,7 +169,7 @@ def test_each_call_has_its_own_deadline() -> None:
 
 
 class Breaking(MemorySink):
-    """Its scans break off after so many documents, each once."""
+    """A build whose scans fail after these numbers of documents, once each."""
 
     after: Sequence[int] = ()
 
@@ -212,7 +212,7 @@ def test_scan_that_breaks_halfway_is_reported_and_left_to_the_caller() -> None:
     assert held(build) == wanted([family("a", ["one", "two", "three"])])
 
 
-# --- how fast -------------------------------------------------------------------------------------------------
+# --- speed ----------------------------------------------------------------------------------------------------
 
 
 def test_documents_are_sent_no_faster_than_allowed() -> None:
@@ -246,7 +246,7 @@ def test_retried_call_waits_for_its_rate_once() -> None:
 
 
 class Settable(MemorySink):
-    """With settings, and builds that can be scrubbed."""
+    """A sink with settings, and with builds that can be scrubbed."""
 
     def update_settings(self, build_id: str, dimensions: int | None = None) -> list[str]:
         return ["changed", build_id, str(dimensions)]
@@ -276,7 +276,7 @@ def test_capabilities_equal_those_of_the_inner_sink() -> None:
 
 
 class Partial:
-    """Has one method of several."""
+    """A sink with one of several methods."""
 
     def update_settings(self, build_id: str, dimensions: int | None = None) -> list[str]:
         return []

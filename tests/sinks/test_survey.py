@@ -45,7 +45,7 @@ def test_value_at_another_path_compensates() -> None:
 
 def test_derived_value_does_not_compensate() -> None:
     found = survey({"metadata": {"file_type": 7}})
-    assert (found.filled["file_type"], found.unread["file_type"]) == (1, 1)  # of the file's ending
+    assert (found.filled["file_type"], found.unread["file_type"]) == (1, 1)  # from the ending of the file name
 
 
 @pytest.mark.parametrize("nothing", [None, "", [], {}])

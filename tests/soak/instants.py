@@ -198,7 +198,7 @@ def run(
     beside: str = "jsonl",
     server: MeilisearchServer | None = None,
 ) -> str:
-    """Kill runs until this many kills have hit, with the engine `beside` fts. AssertionError if one did not converge."""
+    """Kill runs until this many kills have hit, with the engine `beside` fts. Fails if one did not converge."""
     folder = Path(tempfile.mkdtemp(prefix="chunksink-soak-"))
     try:
         rounds = Rounds(folder, beside, server, seed)

@@ -33,7 +33,7 @@ def build(sink: ChromaSink, signed: Marker) -> Iterator[ChromaBuild]:
 
 @pytest.fixture(scope="session")
 def large(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Marker]:
-    """A build large enough that Chroma has saved its vectors to a file; closed in order."""
+    """A build large enough that Chroma has saved its vectors to a file. It was closed properly."""
     root, signed = tmp_path_factory.mktemp("large"), marker()
     build = EmbeddedChromaSink(root).create(signed, DIMENSIONS)
     build.replace(many_families())
@@ -48,7 +48,7 @@ def signed_large(large: tuple[Path, Marker]) -> Marker:
 
 @pytest.fixture
 def saved(large: tuple[Path, Marker], tmp_path: Path) -> Path:
-    """The vector file of a copy of it, below the sink's root."""
+    """The vector file in a copy of the large build, below the sink's root."""
     shutil.copytree(large[0], tmp_path / "chroma")
     [data] = folder(tmp_path, large[1]).glob("*/data_level0.bin")
     return data

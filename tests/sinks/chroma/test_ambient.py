@@ -51,7 +51,7 @@ def others(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
     indirect=["others"],
 )
 def test_embedded_chroma_ignores_the_environment(tmp_path: Path, beside: bool) -> None:
-    """In this process or the worker; reopened without its seal, it is checked in another process."""
+    """In this process or in the worker. A build that is opened again without its seal is checked in another process."""
     root, signed = tmp_path / "chroma", marker()
     sink = EmbeddedChromaSink(root)
     if beside:
@@ -103,7 +103,7 @@ def test_other_clients_of_the_folder_may_have_their_own_settings(tmp_path: Path,
     sampled([(b"ALLOW_RESET=se-cret\n", "does not accept the value of ALLOW_RESET"), (b"X=k\xf6ln\n", "not in UTF-8")]),
 )
 def test_environment_that_chroma_refuses_is_reported(tmp_path: Path, others: bytes, reason: str) -> None:
-    """It reads them as it is imported, once in a process."""
+    """chromadb reads these settings during its import, once per process."""
     with serve() as server:
         is_told(
             tmp_path, others, reason, CHUNKSINK_ENDPOINT=server.url, CHUNKSINK_MODEL="hash", CHUNKSINK_SINKS="chroma"

@@ -1,4 +1,4 @@
-"""Damaged or foreign-changed Chroma files are reported as needing a rebuild before Chroma crashes."""
+"""Damage and foreign changes in Chroma's files are reported as needing a rebuild before Chroma crashes."""
 
 import shutil
 import struct
@@ -41,7 +41,7 @@ def test_broken_vector_file_requires_a_rebuild(sink: ChromaSink, signed_large: M
 def test_damaged_database_page_is_reported_without_a_crash(
     begin: int, end: int, sink: ChromaSink, signed_large: Marker, saved: Path
 ) -> None:
-    """The engine panics there, which Python takes for no Exception."""
+    """The engine panics on such a page, and the Python class of that error is no Exception."""
     sink.reader(signed_large.build_id).close()
     database = saved.parent.parent / "chroma.sqlite3"
     held = bytearray(database.read_bytes())
@@ -57,7 +57,7 @@ def test_damaged_database_page_is_reported_without_a_crash(
 
 @pytest.mark.skipif(not HEAVY, reason="a server is started twice over 1,400 vectors; CHUNKSINK_SOAK_HEAVY")
 def test_server_that_lost_its_vectors_is_reported(tmp_path: Path) -> None:
-    """It goes on with the documents, counts them, and finds hardly any."""
+    """It still has the documents and counts them, but a search finds hardly any."""
     signed, families = marker(), [family(str(number), ["one", "two"]) for number in range(700)]
     with (
         run_chroma(data=tmp_path / "data") as server,
@@ -81,7 +81,7 @@ def test_server_that_lost_its_vectors_is_reported(tmp_path: Path) -> None:
 
 
 def spoil(how: str, data: Path) -> None:
-    """Faults that leave every file as long as it should be, or that Chroma does not notice."""
+    """Faults that change no file size, or that Chroma does not notice."""
     if how == "cut by little":
         data.write_bytes(data.read_bytes()[:-172])
         return

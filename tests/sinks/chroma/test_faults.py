@@ -50,7 +50,7 @@ def fail(*_: Any, **__: Any) -> None:
 def test_replacement_with_a_lost_answer_leaves_nothing_behind(
     build: ChromaBuild, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In a build that was empty: what landed of it is found by what the build holds."""
+    """In a build that was empty, the content of the build shows what was written."""
     lost, new, other = (
         family("a", ["1", "2", "3", "4"], version="1"),
         family("a", ["new"], version="2"),
@@ -83,7 +83,7 @@ def test_flush_after_a_failed_replacement_removes_nothing(build: ChromaBuild, mo
 
 
 def lose_the_second_answer(build: ChromaBuild, patch: pytest.MonkeyPatch) -> None:
-    """Requests of two documents; the second one is carried out but its answer is lost."""
+    """Requests have two documents. The second request is executed, but its answer is lost."""
     upsert, calls = build._handle.opened().collection.upsert, []
 
     def losing(**arguments: Any) -> None:

@@ -40,7 +40,8 @@ build.close()
 
 
 def test_reader_continues_while_another_process_replaces(sink: ChromaSink, build: ChromaBuild, signed: Marker) -> None:
-    """Its vectors are those of when it opened: answers that show it make it open again, and no family is absent."""
+    """The reader's vectors are as old as its opening. If an answer shows that, it opens the build again, and no family
+    is missing."""
     families = [family("a", ["first", "second"]), *(family(f"f{number}", ["x"]) for number in range(20))]
     build.replace(families)
     build.close()
@@ -131,7 +132,7 @@ reader.close()
 
 @pytest.mark.promise(9)
 def test_readers_in_other_processes_survive_many_writes(sink: ChromaSink, build: ChromaBuild, signed: Marker) -> None:
-    """Chroma saves its vectors in place: without turns each of these readers died of a signal within seconds."""
+    """Chroma saves its vectors in place. Without turns, each of these readers died of a signal within seconds."""
     build.replace([family(f"f{number}", [f"0 {chunk}" for chunk in range(20)]) for number in range(60)])
     build.flush()
     build.close()
@@ -163,7 +164,7 @@ def test_many_refreshes_leave_nothing_open(
 
 
 def engines(path: Path) -> list[str]:
-    """Those that chromadb keeps for a folder."""
+    """The engines that chromadb keeps for a folder."""
     return [spelling for spelling in SharedSystemClient._identifier_to_system if spelling.startswith(str(path))]
 
 
@@ -178,7 +179,7 @@ def handle_of(reader: ChromaReader) -> Any:
 def watched(
     sink: ChromaSink, signed: Marker, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[tuple[ChromaReader, Requests]]:
-    """A reader, and what it asks Chroma for by ids: of how many, and for what."""
+    """A reader, and its requests by id: the number of ids and the requested parts."""
     with closing(sink.reader(signed.build_id)) as reader:
         requests: Requests = []
         get = handle_of(reader).opened().collection.get
@@ -209,7 +210,7 @@ def written(build: ChromaBuild) -> None:
 def test_metadata_already_read_is_not_requested_again(
     sink: ChromaSink, signed: Marker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Metadata take ten times as long as the search."""
+    """Reading metadata takes ten times as long as the search."""
     with watched(sink, signed, monkeypatch) as (reader, requests):
         first = reader.query(vector("x"), 6)
         assert requests == [(6, ["metadatas"])]
@@ -228,7 +229,7 @@ def test_marker_is_read_again_only_after_a_write(
     sink: ChromaSink, signed: Marker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with closing(sink.reader(signed.build_id)) as reader:
-        time.sleep(0.05)  # what was written just now may be written again at the same time
+        time.sleep(0.05)  # a document that was just written may be rewritten at the same time
         assert reader.marker() == signed
         with monkeypatch.context() as patch:
             patch.setattr(handle_of(reader).opened().client, "get_collection", None)
@@ -255,7 +256,7 @@ def test_unchanged_build_is_not_opened_again(sink: ChromaSink, signed: Marker) -
 
 @pytest.mark.usefixtures("written")
 def test_database_with_a_log_survives_readers_and_writers(sink: ChromaSink, signed: Marker) -> None:
-    """SQLite keeps locks between calls, and closing the file drops those of the whole process."""
+    """SQLite keeps locks between calls, and closing the file releases those of the whole process."""
     folder = Path(sink.address(signed.build_id)["path"])
     with closing(sqlite3.connect(folder / "chroma.sqlite3")) as database:
         database.execute("pragma journal_mode = wal")
@@ -275,7 +276,7 @@ def test_database_with_a_log_survives_readers_and_writers(sink: ChromaSink, sign
 def test_closed_reader_opens_nothing(
     sink: ChromaSink, build: ChromaBuild, signed: Marker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While a question of another thread was about to open it again."""
+    """Another thread's question was about to open it again."""
     build.replace([family("a", ["x"])])
     build.close()
     reader = sink.reader(signed.build_id)
@@ -295,7 +296,7 @@ def test_closed_reader_opens_nothing(
 def test_reader_beside_an_open_writer_shows_no_removed_documents(
     sink: ChromaSink, build: ChromaBuild, signed: Marker
 ) -> None:
-    """The writer's engine has loaded the vectors before the reader came, and before another program removed some."""
+    """The writer's engine loaded the vectors before the reader was opened, and before another program removed some."""
     families = [family(f"f{number}", ["x", "y"]) for number in range(5)]
     build.replace(families)
     build.flush()

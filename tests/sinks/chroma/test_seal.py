@@ -1,4 +1,4 @@
-"""A build proved sound is sealed, so that later calls need no new proof in a process."""
+"""A build that was found sound is sealed, so that later processes need no new check."""
 
 import json
 import shutil
@@ -30,7 +30,7 @@ found.delete(ids=found.get(limit=1)["ids"])
 
 @pytest.fixture
 def sink(tmp_path: Path) -> ChromaSink:
-    """Fewer documents than Chroma saves by itself."""
+    """A sink for fewer documents than Chroma saves by itself."""
     sink = EmbeddedChromaSink(tmp_path)
     build = sink.create(Marker("home", "b", 1), DIMENSIONS)
     build.replace([family(f"{number}.md", f"a cat {number}") for number in range(20)])
@@ -77,12 +77,12 @@ def test_proved_build_is_sealed(sink: ChromaSink, probed: list[object], tmp_path
 def test_foreign_change_is_checked_even_after_many_calls(
     sink: ChromaSink, probed: list[object], tmp_path: Path
 ) -> None:
-    """A call of ours must not seal what another has done to the files before it."""
+    """A call of ours must not seal changes that another program made before it."""
     look(sink)
     reader = sink.reader("b")
     file = next((tmp_path / "b").glob("*/data_level0.bin"))
     shutil.copy(file, tmp_path / "aside")
-    file.write_bytes(file.read_bytes())  # another time
+    file.write_bytes(file.read_bytes())  # another time of change
     assert len(reader.query(meaning("cat"), 5)) == 5
     reader.close()
     assert probed == []
@@ -93,7 +93,7 @@ def test_foreign_change_is_checked_even_after_many_calls(
 def test_vectors_saved_by_a_readers_call_are_checked_afterwards(
     sink: ChromaSink, probed: list[object], tmp_path: Path
 ) -> None:
-    """Chroma saves the vectors of a small build when they are first asked for, in place."""
+    """Chroma saves the vectors of a small build, in place, when they are first requested."""
     look(sink)
     file = next((tmp_path / "b").glob("*/data_level0.bin"))
     shutil.copy2(file, tmp_path / "aside")
@@ -110,7 +110,7 @@ def test_vectors_saved_by_a_readers_call_are_checked_afterwards(
 
 @pytest.fixture
 def counts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """What Chroma answers when it counts."""
+    """The number of documents that Chroma reports."""
     answers: list[int] = []
     real = Collection.count
 
@@ -133,13 +133,13 @@ def test_foreign_writes_are_counted(sink: ChromaSink, counts: list[int], tmp_pat
     shutil.copytree(tmp_path / "b", tmp_path / "older")
     run_program(REMOVE_ONE, tmp_path / "b")
     assert count(sink) == 19
-    shutil.copy(tmp_path / "older" / seal.DATABASE, tmp_path / "b" / seal.DATABASE)  # an older state comes back
+    shutil.copy(tmp_path / "older" / seal.DATABASE, tmp_path / "b" / seal.DATABASE)  # an older state is restored
     assert count(sink) == 20
     assert counts == [19, 20]
 
 
 def test_reading_changes_nothing_and_opening_changes_once(sink: ChromaSink, tmp_path: Path) -> None:
-    """Else a change of somebody else could be taken for ours."""
+    """Otherwise another program's change could be taken for ours."""
     database = tmp_path / "b" / seal.DATABASE
     before = signature_of(database)
     with closing(sink.reader("b")) as reader:
@@ -158,7 +158,7 @@ def test_reading_changes_nothing_and_opening_changes_once(sink: ChromaSink, tmp_
 def test_concurrent_foreign_writes_are_counted(
     sink: ChromaSink, counts: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
-    """Other programs know of no turns."""
+    """Other programs do not take turns."""
     calls: dict[str, tuple[Any, str]] = {
         "while it is opened": (folder, "collection_in"),
         "while it is closed": (seal, "put"),
@@ -190,7 +190,7 @@ def test_concurrent_foreign_writes_are_counted(
 
             patch.setattr(Collection, "count", disturbed_count)
         with closing(sink.open("b")) as build:
-            list(build.scan())  # it is opened for that
+            list(build.scan())  # the check opens it
             build.count()
     for _ in range(2):
         assert count(sink) == 19
@@ -198,7 +198,7 @@ def test_concurrent_foreign_writes_are_counted(
 
 
 def test_writes_to_a_database_with_a_log_are_counted(sink: ChromaSink, counts: list[int], tmp_path: Path) -> None:
-    """Its file does not show every change."""
+    """The database file does not show every change."""
     with closing(sqlite3.connect(tmp_path / "b" / seal.DATABASE)) as database:
         database.execute("pragma journal_mode = wal")
     for _ in range(2):
@@ -207,7 +207,7 @@ def test_writes_to_a_database_with_a_log_are_counted(sink: ChromaSink, counts: l
 
 
 def test_killed_check_proves_nothing(sink: ChromaSink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next sync would write all of it again."""
+    """Otherwise the next sync would write all documents again."""
     (tmp_path / "b" / seal.FILE).unlink()
     with monkeypatch.context() as patch:
         killed = subprocess.CompletedProcess([], -signal.SIGKILL, "", "")

@@ -79,7 +79,7 @@ def test_deleted_vectors_are_counted(tmp_path: Path, signed: Marker) -> None:
 
 @pytest.mark.skipif(not HEAVY, reason="a server is started twice over 3,000 vectors; CHUNKSINK_SOAK_HEAVY")
 def test_server_uses_the_new_width_after_a_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Until then it searches as before (see `docs/sinks.md`)."""
+    """Until then it searches with the old width (see `docs/sinks.md`)."""
     signed, documents = marker(), family("a", [f"text {place}" for place in range(3000)]).documents
     vectors = unit(np.random.default_rng(1).standard_normal((len(documents), 64)))
     exact = {documents[row].id for row in np.argsort(-(vectors @ vectors[0]))[:NEAREST]}

@@ -1,4 +1,4 @@
-"""The seal describes a build unchanged since it was closed; anything else is read through Chroma."""
+"""The seal describes a build that is unchanged since it was closed. Any other build is read through Chroma."""
 
 import json
 import os
@@ -39,7 +39,7 @@ chromadb.PersistentClient(sys.argv[1]).get_collection("chunks").modify(metadata=
 
 @pytest.fixture
 def folder(tmp_path: Path, signed: Marker) -> Path:
-    """Of a build that was closed after it was counted, as every run does."""
+    """The folder of a build that was counted and closed, as in every run."""
     with closing(EmbeddedChromaSink(tmp_path).create(signed, DIMENSIONS)) as build:
         build.replace(FEW)
         build.flush()
@@ -153,7 +153,7 @@ def test_touched_build_is_read_through_chroma(
     left: int,
     is_open: bool,
 ) -> None:
-    """Before it is opened, and after."""
+    """Touched before it is opened, or afterwards."""
     expected = None if touch is signed_by_another_program else signed
     if is_open:
         with closing(opened(folder)) as build:

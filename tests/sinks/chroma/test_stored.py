@@ -98,7 +98,7 @@ def test_foreign_rows_are_found_and_removable(build: ChromaBuild) -> None:
 
 @pytest.mark.parametrize("dropped_by_us", [True, False])
 def test_lists_of_a_deleted_collection_are_not_returned(chroma_server: ChromaServer, dropped_by_us: bool) -> None:
-    """Chroma leaves them behind and gives them to new rows; neither ours nor anybody else's may get them."""
+    """Chroma leaves these lists behind and assigns them to new rows, ours and those of other programs."""
     client = chromadb.HttpClient("127.0.0.1", chroma_server.port, settings=Settings(anonymized_telemetry=False))
     sink, signed = ChromaSink(Server(chroma_server.url, prefix="lists")), marker()
     vectors = np.ones((40, DIMENSIONS), dtype=np.float32)
@@ -146,7 +146,7 @@ def test_requests_stay_within_count_and_bytes() -> None:
 
 
 def test_poison_document_among_many_is_isolated(build: ChromaBuild) -> None:
-    """Chroma refuses the whole request for one row; that row alone is left out."""
+    """Chroma refuses the whole request because of one row. Only that row is left out."""
     families = [family(f"f{number}", ["one", "two"]) for number in range(20)]
     poison = [msgspec.structs.replace(families[7].documents[1], title="lone \ud800 surrogate")]
     families[7] = Family([families[7].documents[0], *poison], families[7].vectors)
@@ -198,7 +198,7 @@ def test_filtered_query_returns_all_matches_in_order(reader: ChromaReader, filte
 
 
 def test_scores_equal_those_of_the_engine(reader: ChromaReader) -> None:
-    """Whichever way a document was found, it has the same score."""
+    """The score does not depend on how a document was found."""
     query = worded("asked.md", "tax 3 tax 3").vectors
     assert query is not None
     compared = {hit.id: hit.score for hit in reader.query(query[0], 1000, (Filter("year", at_least=2020),))}
@@ -209,7 +209,7 @@ def test_scores_equal_those_of_the_engine(reader: ChromaReader) -> None:
 
 
 def test_only_differences_are_written(build: ChromaBuild, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A vector is sent where the text is another one; where only metadata differ, Chroma's graph is left alone."""
+    """A vector is sent only if the text has changed. A change of metadata leaves Chroma's graph unchanged."""
     sent: dict[str, list[list[str]]] = {"upsert": [], "update": [], "delete": []}
     for call, ids in sent.items():
         method = getattr(chromadb.Collection, call)

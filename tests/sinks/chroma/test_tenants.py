@@ -22,7 +22,7 @@ QUERIES = np.random.default_rng(1).standard_normal((20, LENGTH)).astype(np.float
 
 @cache
 def drawn(name: str, number: int, version: int = 1) -> Family:
-    """Near to nothing in particular, which a graph of neighbours finds hard."""
+    """Random vectors, which have no near neighbours and are hard for a graph."""
     documents = family(name, [f"{name} {place}" for place in range(number)], tenant_id=name).documents
     rows = np.random.default_rng([version, *name.encode()]).standard_normal((number, LENGTH)).astype(np.float32)
     return Family(documents, rows / np.linalg.norm(rows, axis=1, keepdims=True))
@@ -88,7 +88,7 @@ def test_tenant_view_is_that_of_the_last_refresh(reader: ChromaReader, build: Ch
 
 
 def test_replaced_family_is_still_found_under_a_filter(reader: ChromaReader, build: ChromaBuild) -> None:
-    """Its old documents pass no filter any more, and its new ones are not among what is kept."""
+    """Its old documents no longer pass a filter, and its new ones are not in the kept list."""
     filters = [Filter("tenant_key", any_of=(tenant_key("umbrella") or "",)), Filter("chunk_index", at_most=9)]
     for version in ("1", "2"):
         documents = family("umbrella", ["one", "two"], version=version, tenant_id="umbrella").documents

@@ -39,7 +39,7 @@ with getattr(seal, sys.argv[2])(Path(sys.argv[1])):
 
 @contextmanager
 def other_process(path: Path, how: str, lock: str = "turn") -> Iterator[subprocess.Popen[str]]:
-    """Has the turn, and is `stopped` in it or busy for so many seconds."""
+    """A process that has the turn, and is `stopped` during it or busy for some seconds."""
     process = subprocess.Popen(
         [sys.executable, "-c", HOLD, str(path), lock, how],
         stdout=subprocess.PIPE,
@@ -58,7 +58,7 @@ def other_process(path: Path, how: str, lock: str = "turn") -> Iterator[subproce
 
 @pytest.fixture
 def build(sink: ChromaSink, signed: Marker, tmp_path: Path) -> Path:
-    """One family, in a build that nobody has open."""
+    """One family in a build that no process has open."""
     with closing(sink.create(signed, DIMENSIONS)) as build:
         build.replace([family("a", ["alpha one", "alpha two"])])
         build.flush()
@@ -71,7 +71,7 @@ def build(sink: ChromaSink, signed: Marker, tmp_path: Path) -> Path:
 def test_reader_beside_a_stopped_process_answers_within_two_seconds(
     is_open: bool, lock: str, build: Path, sink: ChromaSink, signed: Marker
 ) -> None:
-    """Whether it has the build open already or not. When the process runs again, so does the reader."""
+    """Whether or not the reader has already opened the build. When the process runs again, the reader works again."""
     reader = sink.reader(signed.build_id) if is_open else None
     query = vector("alpha one")
     with other_process(build, "stopped", lock) as process:

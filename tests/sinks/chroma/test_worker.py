@@ -1,4 +1,4 @@
-"""The worker process that fills a new embedded build: concurrency, signals and deaths."""
+"""The worker process that fills a new embedded build: concurrency, signals, and the death of either process."""
 
 import os
 import signal
@@ -41,7 +41,8 @@ def distant(sink: EmbeddedChromaSink, signed: Marker) -> Iterator[WorkerBuild]:
     not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2, reason="there is one processor"
 )
 def test_threads_that_wait_for_one_another_share_a_processor(distant: WorkerBuild) -> None:
-    """Those of SQLite and those that ask them; those that insert vectors, which work side by side, keep them all."""
+    """The threads of SQLite and the threads that wait for them share one. Threads that insert vectors run in parallel
+    and keep all processors."""
     for some in (FEW, many()[:20]):
         distant.replace(some)
     process = distant._worker._process.pid
@@ -54,7 +55,7 @@ def test_threads_that_wait_for_one_another_share_a_processor(distant: WorkerBuil
 
 @pytest.mark.skipif(not HEAVY, reason="1,000 documents are written; CHUNKSINK_SOAK_HEAVY")
 def test_other_threads_run_while_the_worker_writes(distant: WorkerBuild) -> None:
-    """Chroma lets no other thread of its process run meanwhile: here one runs on, as often as the machine lets it."""
+    """Chroma blocks all other threads of its own process meanwhile."""
     distant.count()
     ticks, done = 0, threading.Event()
 
@@ -104,7 +105,7 @@ def test_death_during_a_call_is_reported(distant: WorkerBuild) -> None:
 def test_stopped_worker_is_not_waited_for_forever(
     call: str, distant: WorkerBuild, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As a paused container, or a laptop that slept."""
+    """As in a paused container or a suspended laptop."""
     monkeypatch.setattr(worker, "ANSWER_SECONDS", 1.0)
     os.kill(distant._worker._process.pid, signal.SIGSTOP)
     if call == "close":
@@ -126,7 +127,7 @@ def test_stopped_worker_is_not_waited_for_forever(
 def test_interrupt_at_any_moment_of_a_call_leaves_no_thread(
     distant: WorkerBuild, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The process would end only when that thread does."""
+    """The process could not end before that thread."""
 
     class Interrupted(threading.Timer):
         def start(self) -> None:
@@ -208,7 +209,7 @@ finally:
 
 @contextmanager
 def filling(root: Path, build_id: str) -> Iterator[tuple["subprocess.Popen[str]", int]]:
-    """A process in a group of its own that is at a long replacement, and the number of its worker."""
+    """A process in its own group during a long replacement, and the process id of its worker."""
     command = [sys.executable, "-c", FILL, str(root), build_id]
     with subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
@@ -224,7 +225,7 @@ def filling(root: Path, build_id: str) -> Iterator[tuple["subprocess.Popen[str]"
 
 @pytest.mark.promise(2)
 def test_killed_parent_leaves_no_writing_worker(sink: EmbeddedChromaSink, tmp_path: Path) -> None:
-    """Who opens the build right after meets no more than the end of one call."""
+    """A process that opens the build immediately afterwards meets at most the end of one call."""
     signed = marker()
     with filling(tmp_path / "chroma", signed.build_id) as (process, worker):
         process.kill()

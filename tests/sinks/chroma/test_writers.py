@@ -1,4 +1,4 @@
-"""Detecting who writes an embedded build, and what a killed writer leaves."""
+"""How writers of an embedded build are detected, and what a killed writer leaves behind."""
 
 import signal
 import struct
@@ -49,7 +49,7 @@ build.close()
 
 
 def look(tmp_path: Path, signed: Marker, *more: str) -> str:
-    """Open the build in another process; what it found, or how it died."""
+    """Open the build in another process. Returns what it found, or the signal that killed it."""
     code, out, err = outcome_of(execute, OPEN, tmp_path / "chroma", signed.build_id, *more)
     return out.strip() if code == 0 else f"{code}: {err[-500:]}"
 
@@ -58,7 +58,7 @@ def look(tmp_path: Path, signed: Marker, *more: str) -> str:
 def test_dead_writer_with_a_reused_process_id_is_dead(
     signed_large: Marker, saved: Path, tmp_path: Path, name: str
 ) -> None:
-    """As in a container that was started again."""
+    """For example after the restart of a container."""
     if name:
         file = saved.with_name(name)
         held_ = file.read_bytes()
@@ -73,7 +73,7 @@ def test_open_writer_is_trusted_and_a_killed_one_is_not(
     root = saved.parents[2]
     with writer(root, signed_large.build_id, 1) as process:
         with monkeypatch.context() as patch:
-            patch.setattr(subprocess, "run", None)  # a probe of files that move would say anything
+            patch.setattr(subprocess, "run", None)  # a check of files that are being changed could report anything
             sink.reader(signed_large.build_id).close()
             sink.open(signed_large.build_id).close()
         kill(process)
@@ -85,7 +85,7 @@ def test_open_writer_is_trusted_and_a_killed_one_is_not(
 def test_files_that_another_program_is_saving_are_checked_again(
     sink: ChromaSink, signed_large: Marker, saved: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Chroma empties a file before it writes it."""
+    """Chroma truncates a file before it writes it."""
     header = saved.with_name("header.bin")
     complete, run = header.read_bytes(), subprocess.run
     header.write_bytes(b"")
@@ -153,7 +153,8 @@ def kill(process: "subprocess.Popen[str]") -> None:
 @pytest.mark.skipif(not HEAVY, reason="batches of 1,500 documents are written; CHUNKSINK_SOAK_HEAVY")
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_writer_killed_in_a_large_batch_is_detected(sink: ChromaSink, tmp_path: Path, moment: str) -> None:
-    """Also while Chroma saves vectors: the build is read correctly or reported as broken; a new one is complete."""
+    """Also while Chroma saves vectors. The build is either read correctly or reported as broken, and a new one is
+    complete."""
     signed = marker()
     sink.create(signed, DIMENSIONS).close()
     with writer(tmp_path / "chroma", signed.build_id, 50) as process:
@@ -170,7 +171,7 @@ def test_writer_killed_in_a_large_batch_is_detected(sink: ChromaSink, tmp_path: 
 
 
 def wait_for(path: Path, moment: str) -> None:
-    """A time, or the moment when this file is being saved."""
+    """Wait some seconds, or until this file is being saved."""
     if moment[0].isdigit():
         time.sleep(float(moment))
         return

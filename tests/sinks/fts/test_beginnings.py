@@ -30,7 +30,7 @@ def folded(word: str) -> str:
 
 @pytest.fixture
 def words(build: FtsBuild) -> dict[str, str]:
-    """An index with a document for each word; the word of each by its parent."""
+    """An index with one document for each word. Maps parents to words."""
     families = {word: family(f"words/{number}", [f"x {word} x"]) for number, word in enumerate(WORDS)}
     build.replace(list(families.values()))
     return {one.parent_id: word for word, one in families.items()}
@@ -41,7 +41,7 @@ def test_prefix_finds_its_word_above_others(reader: FtsReader, words: dict[str, 
         found = [words[hit.parent_id] for hit in reader.search(typed, 1000)]
         begin_so = {word for word in WORDS if folded(word).startswith(folded(typed))}
         assert begin_so <= set(found), typed
-        # Other forms of a whole word are as good as it is; those of a word that is only begun are not.
+        # Other forms of a complete word count like the word. Other forms of the beginning of a word do not.
         forms = {words[hit.parent_id] for hit in reader.search(f"{typed} ", 1000)}
         others = [word for word in found if word not in begin_so | forms]
         assert found[len(found) - len(others) :] == others, (typed, found)
@@ -80,7 +80,7 @@ def test_other_word_form_ranks_low_beside_prefix_matches(build: FtsBuild, reader
 def test_rare_longer_words_do_not_rank_above_the_word_itself(
     build: FtsBuild, reader: FtsReader, typed: str, title: str, longer: str
 ) -> None:
-    """The stem of `component` is `compon`, so what is asked for as its beginning is `componentsconf` alone."""
+    """The stem of `component` is `compon`, so only `componentsconf` is searched as a longer word."""
     titled = family("titled", [f"How PowerShell and others use a {title.lower()}, in a few words"], title=title)
     rare = family("rare", [longer])
     some = [family(f"s{number}", [f"PowerShell has one {title.lower()} for {number}"]) for number in range(30)]
@@ -105,7 +105,7 @@ def test_prefix_matches_are_counted_and_marked(build: FtsBuild, reader: FtsReade
 
 @pytest.mark.parametrize("typed", ["gateway", "inference", "resources", "running", "harbour"])
 def test_whole_word_is_its_own_prefix(build: FtsBuild, reader: FtsReader, typed: str) -> None:
-    """Where one document holds all the words, nothing better is to be waited for; and of a few all are meant."""
+    """If a document has all the words, no better match is expected. With few documents, all are meant."""
     one, other = family("one", [f"the {typed} and a boat"]), family("other", ["a boat"])
     build.replace([one, other, *(family(f"d{number}", ["something else"]) for number in range(20))])
     assert reader.most_score(typed) is None
@@ -155,18 +155,18 @@ def filled(build: FtsBuild, reader: FtsReader) -> FtsReader:
 @pytest.mark.parametrize(
     ("typed", "near"),
     [
-        ("calibraton ", "calibration"),  # wrong in an ending, which the index does not have
+        ("calibraton ", "calibration"),  # the error is in an ending, which the index does not have
         ("strcture ", "structure"),
         ("travle ", "travel"),
-        ("expences ", "expenses"),  # `expens` is a stem, and no word that has it
-        ("kichen ", "kitchen"),  # of two forms the nearer one
+        ("expences ", "expenses"),  # `expens` is a stem, but no word has it
+        ("kichen ", "kitchen"),  # the nearer one of two forms
         ("KICHEN ", "kitchen"),
-        ("koeln ", "köln"),  # which `kouen` is nearer to by its letters
+        ("koeln ", "köln"),  # `kouen` has nearer letters
         ("uebersetzung ", "übersetzung"),
         ("strase", "straße"),
         ("Übersetzng ", "übersetzung"),
         ("éclairrage ", "éclairage"),
-        ("senzor", "sensor"),  # also where it may be going on
+        ("senzor", "sensor"),  # also if the last word may be incomplete
     ],
 )
 def test_misspelled_word_is_corrected(filled: FtsReader, typed: str, near: str) -> None:
@@ -177,10 +177,10 @@ def test_misspelled_word_is_corrected(filled: FtsReader, typed: str, near: str) 
     "typed",
     [
         "calibration ",
-        "calib",  # the beginning of one
+        "calib",  # the beginning of a word
         "universities received",
         "xylophone ",
-        "hotl ",  # short as it is, it would be near to many
+        "hotl ",  # so short that many words are near
         "手几iPhone",
         "E-4711",
         "",

@@ -21,7 +21,7 @@ QUERIES = ("", "boat", "boat ship", "rare", "東京", "boat 京都", '"ship boat
 
 
 def drawn(draw: random.Random, number: int) -> Family:
-    """A family whose chunks have different values, and lack some."""
+    """A family whose chunks have different values or none."""
 
     def maybe(value: Any) -> dict[str, Any]:
         return {} if draw.random() < 0.3 else {"value": value}
@@ -45,7 +45,7 @@ def drawn(draw: random.Random, number: int) -> Family:
 
 
 def mixed(draw: random.Random, families: Sequence[Family]) -> list[Family]:
-    """The families with values of other families in some of their chunks."""
+    """Families of which some chunks have values of other families."""
     fields = [document.fields for one in families for document in one.documents]
     return [
         Family([msgspec.structs.replace(one, fields=draw.choice(fields)) for one in each.documents])
@@ -80,7 +80,7 @@ def test_facets_equal_plain_counting(build: FtsBuild, reader: FtsReader, seed: i
         [Filter("fields.priority", at_least=1), Filter("fields.labels", any_of=("x", "ü"), is_list=True)],
         [Filter("year", at_most=2001)],
     )
-    for _ in range(3):  # after the first one the connection has a table of the state before
+    for _ in range(3):  # after the first query the connection has a table with the former state
         build.replace(mixed(draw, draw.sample(families, 60)))
         build.delete([one.parent_id for one in draw.sample(families, 5)])
         for _ in range(20):

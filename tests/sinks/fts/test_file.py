@@ -24,7 +24,7 @@ from tests.support.many_families import many_families, whole
 
 
 def test_readers_see_one_state_during_a_write(build: FtsBuild, sink: FtsSink) -> None:
-    """A replacement is one transaction: no reader ever sees two versions of a family."""
+    """A replacement is one transaction, so no reader ever sees two versions of a family."""
     build.replace([family("a", ["version 0"] * 5, version="0")])
     seen: list[set[str]] = []
     done = threading.Event()
@@ -48,7 +48,7 @@ def test_readers_see_one_state_during_a_write(build: FtsBuild, sink: FtsSink) ->
 
 
 def test_only_differences_are_written(build: FtsBuild) -> None:
-    """To edit one of many documents changes as many rows as to edit the only one."""
+    """Editing one of many documents changes as many rows as editing the only one."""
     changes = []
     for texts in ["one"], ["one", *map(str, range(50))]:
         first, *others = family(f"{len(texts)} texts", texts).documents
@@ -69,7 +69,9 @@ def test_foreign_rows_are_found_and_removable(sink: FtsSink, build: Build, path:
     assert [stored.id for stored in strangers] == ["stranger"]
     with closing(sink.reader(sink.builds()[0])) as reader:
         assert [hit.id for hit in reader.search("knows")] == ["stranger"]
-        assert reader.get(["stranger", mine.documents[0].id]) == [mine.documents[0]]  # nothing of a sink's: left out
+        assert reader.get(["stranger", mine.documents[0].id]) == [
+            mine.documents[0]
+        ]  # not written by the sink, so ignored
     build.delete([NO_PARENT])
     build.flush()
     assert held(build) == wanted([mine])
@@ -147,7 +149,7 @@ def test_build_of_another_version_is_created_again(sink: FtsSink, build: FtsBuil
 
 
 def test_foreign_id_with_nul_does_not_remove_other_documents(build: FtsBuild, path: Path) -> None:
-    """SQLite before 3.45 ends a text in JSON there."""
+    """SQLite before 3.45 truncates JSON texts at this character."""
     one = family("a", ["one", "two"])
     build.replace([one])
     add = "INSERT INTO documents (id, parent_id, text) VALUES"
@@ -172,12 +174,12 @@ def test_reader_sees_a_recreated_build(sink: FtsSink, build: FtsBuild, reader: F
         assert len(reader.search("river")) == 2
 
 
-# --- what somebody else did to the file -----------------------------------------------------------------------
+# --- changes by other programs --------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def filled(sink: FtsSink, build: FtsBuild) -> Iterator[tuple[FtsBuild, str]]:
-    """A large build, and its id."""
+    """A large build and its id."""
     build.replace(many_families())
     yield build, sink.builds()[0]
 
@@ -203,7 +205,7 @@ def test_unreadable_row_differs_and_blocks_nothing(filled: tuple[FtsBuild, str],
     assert len(found) == 2
 
 
-# --- scrubbing: no byte of what was deleted is left ------------------------------------------------------------
+# --- scrubbing: no byte of deleted content is left -------------------------------------------------------------
 
 
 CANARY = "kanarienvogelsang"
@@ -238,7 +240,7 @@ def test_scrub_erases_text_deleted_by_another_sqlite(secret: FtsSink, tmp_path: 
 
 
 def test_scrub_erases_the_log_despite_a_reader(secret: FtsSink, tmp_path: Path) -> None:
-    """Its tail is never written again where nobody empties it."""
+    """If nobody empties the log, its tail is never overwritten."""
     with closing(secret.reader("b1")) as reader, closing(secret.open("b1")) as build:
         assert reader.search("plain")
         build.replace([SECRET])

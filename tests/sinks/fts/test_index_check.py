@@ -60,7 +60,7 @@ def test_scan_reports_the_damage_and_the_next_write_repairs_it(
     assert ("trigram index" if "trigrams" in harm else "word index") in message
     assert held(build) == wanted(FAMILIES), "its documents are all there"
     build.close()
-    with closing(sink.open(sink.builds()[0])) as other:  # the next writer
+    with closing(sink.open(sink.builds()[0])) as other:  # opened by the next writer
         other.replace(FAMILIES[:1])
         assert damage(other) == {""}
         assert held(other, content=True) == wanted(FAMILIES)
@@ -69,7 +69,7 @@ def test_scan_reports_the_damage_and_the_next_write_repairs_it(
 
 @pytest.mark.parametrize("harm", ["emptied", "structure overwritten", "trigrams emptied"])
 def test_concurrent_changes_are_written_too(harm: str, sink: FtsSink, build: FtsBuild, path: Path) -> None:
-    """Into a damaged index nothing can be written, nor removed from it."""
+    """A damaged index accepts neither writes nor removals."""
     run(path, DAMAGES[harm])
     assert damage(build) != {""}
     build.delete([FAMILIES[0].parent_id])
@@ -116,7 +116,7 @@ def test_missing_table_breaks_the_build(harm: str, sink: FtsSink, build: FtsBuil
 
 
 def test_index_after_any_changes_is_sound(sink: FtsSink, build: FtsBuild, path: Path) -> None:
-    """Also after those of somebody else's hand; and what is searched is what the documents say."""
+    """Including changes by other programs. Searches agree with the documents."""
     dice = random.Random(3)
     for number in range(60):
         some = [

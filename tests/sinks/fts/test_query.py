@@ -43,10 +43,10 @@ def test_score_never_exceeds_its_bound(build: FtsBuild, reader: FtsReader) -> No
     ("typed", "joined"),
     [
         ("a --dry-run", ("dry-run",)),
-        ("how a --dry-run of it changes std::vector", ()),  # one more of many words matters little
+        ("how a --dry-run of it changes std::vector", ()),  # an additional word among many has little effect
         ("plan.py's", ("plan.py",)),
         ("ls -la ...", ()),
-        ("E-417 err_42 v1.2-beta", ()),  # searched for as typed
+        ("E-417 err_42 v1.2-beta", ()),  # searched as typed
         ('"dry-run"', ()),
     ],
 )
@@ -138,4 +138,4 @@ def test_query_time_is_proportional_to_its_length(sign: str, monkeypatch: pytest
     query.parse(long)
     query.parse(f'"{long}"')
     text_patterns.signed_words(long)
-    assert time.process_time() - began < 10  # by the square of its length it is minutes
+    assert time.process_time() - began < 10  # quadratic time would take minutes

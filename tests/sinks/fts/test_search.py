@@ -30,7 +30,7 @@ TEXTS = {
 
 @pytest.fixture
 def texts(build: FtsBuild) -> dict[str, str]:
-    """The texts in the index; the name of each by its id."""
+    """The texts in the index. Maps ids to names."""
     return fill(build, TEXTS)
 
 
@@ -109,7 +109,7 @@ def test_all_words_rank_above_some_and_title_above_text(build: FtsBuild, reader:
 
 
 def test_scores_equal_bm25(build: FtsBuild, reader: FtsReader) -> None:
-    """By hand for the words of a long query: k1 = 1.2 and b = 0.75 over all that is searched of a document."""
+    """Computed by hand for the words of a long query: k1 = 1.2 and b = 0.75 over all searched parts of a document."""
     texts = ["harbour bridge over water", "harbour boat", *(f"other text number {number}" for number in range(9))]
     build.replace([family(f"d{number}", [text]) for number, text in enumerate(texts)])
     query = "the harbour or bridge with boat and water"
@@ -192,7 +192,7 @@ def test_snippet_is_plain_text(build: FtsBuild, reader: FtsReader) -> None:
 
 
 def test_short_text_is_shown_whole(build: FtsBuild, reader: FtsReader) -> None:
-    """A part might leave out what a search by meaning has found, and show a word that happens to be there."""
+    """A part could miss what semantic search has found, and show an unrelated match."""
     text = "Dogs are welcome in the front rooms, " + "and so on, " * 30 + "bring a blanket"
     long = text + " and so on" * 20
     build.replace([family("a", [text]), family("b", [long])])
@@ -250,7 +250,7 @@ def test_snippet_of_a_long_text_is_around_the_rarest_word(build: FtsBuild, reade
 
 
 def test_snippet_requires_a_matching_word(build: FtsBuild, reader: FtsReader) -> None:
-    """Also of a document that was found in another way."""
+    """Also for a document that was found by other means."""
     one, other = family("a", ["running shoes"]), family("b", ["boats"])
     build.replace([one, other])
     ids = [one.documents[0].id, other.documents[0].id]
@@ -274,7 +274,7 @@ def test_ended_threads_leave_no_file_open(reader: FtsReader, texts: dict[str, st
     assert descriptors() == before
     reader.close()
     assert descriptors() < before
-    assert reader.search("foxes")  # who still has it is answered, and leaves nothing either
+    assert reader.search("foxes")  # a reader that still has it gets answers, and leaves nothing behind
     assert descriptors() < before
 
 
@@ -306,10 +306,10 @@ def test_passages_with_the_word_rank_above_others_of_the_title(build: FtsBuild, 
     [
         ("M8x40 screw ", False),
         ("error in 2.10.10 ", False),
-        ("M8x40 0601 screw ", True),  # no document holds both
-        ("A777 screw ", True),  # occurs in many
+        ("M8x40 0601 screw ", True),  # no document has both
+        ("A777 screw ", True),  # occurs in many documents
         ("1998 screw ", True),  # a year
-        ("E-418 screw ", True),  # occurs nowhere, though a part of it does
+        ("E-418 screw ", True),  # does not occur, although a part of it does
     ],
 )
 def test_document_with_a_rare_name_scores_highest(

@@ -34,7 +34,7 @@ QUERIES = (
 
 
 def drawn(tenant: str, number: int) -> list[Family]:
-    """Of different lengths and word frequencies, so that every frequency is read back exactly."""
+    """Families of different lengths and word frequencies, so that every frequency is read back exactly."""
     words = random.Random(f"{tenant} {number}")
     return [
         family(
@@ -85,6 +85,6 @@ def test_other_tenants_change_no_score(build: FtsBuild, reader: FtsReader) -> No
 @pytest.mark.promise(11)
 def test_similar_words_of_others_do_not_displace_a_tenants_own(build: FtsBuild, reader: FtsReader) -> None:
     own = family("own.md", ["the calibration of it"], tenant_id="acme")
-    near = " ".join(f"calbiratio{letter}" for letter in "abcdefghijklm")  # nearer than its own one
+    near = " ".join(f"calbiratio{letter}" for letter in "abcdefghijklm")  # nearer than the tenant's own word
     build.replace([own, family("near.md", [near], tenant_id="globex")])
     assert reader.corrections("calbiration ", of(own)) == {"calbiration": "calibration"}

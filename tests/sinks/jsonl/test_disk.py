@@ -16,10 +16,10 @@ from tests.support.jsonl import BEFORE, NEW, OLD, as_files, change, file_of, fil
 
 
 def test_files_are_synced_before_they_count(build: JsonlBuild, folder: Path) -> None:
-    """No file is renamed into its place before its content is on the disk, and every folder that changed follows."""
+    """A file is renamed only after its content is on the disk, and every changed folder is synced afterwards."""
     fill(build, BEFORE)
     synced: list[int] = []
-    changed: dict[int, int] = {}  # a folder, and how much was synced before its last change
+    changed: dict[int, int] = {}  # folders, each with the number of syncs before its last change
     fsync, replace, unlink = os.fsync, os.replace, os.unlink
 
     def noted_fsync(handle: int) -> None:
@@ -77,7 +77,7 @@ def test_unknown_error_keeps_its_traceback(build: JsonlBuild, monkeypatch: pytes
 
 
 def test_read_only_folder_is_refused() -> None:
-    place = Path(tempfile.mkdtemp())  # a folder that also another user can reach
+    place = Path(tempfile.mkdtemp())  # a folder that another user can reach, too
     mine = os.geteuid()
     try:
         prepared(place)
@@ -107,7 +107,7 @@ def test_read_only_folder_is_refused() -> None:
         if mine == 0:
             os.seteuid(65534)
         with pytest.raises(Refused, match="correct its permissions"):
-            held(build)  # what cannot be looked at is not absent
+            held(build)  # a build that cannot be read is not absent
     finally:
         os.seteuid(mine)
         for path in [place, *place.rglob("*")]:

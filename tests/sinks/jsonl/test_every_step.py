@@ -40,7 +40,7 @@ from tests.support.jsonl import (
 
 @contextmanager
 def steps(at: Callable[[str, Callable[[], Any]], Any]) -> Iterator[None]:
-    """Calls `at(name, go)` instead of each thing that is done to the disk; `go` does it."""
+    """Call `at(name, go)` instead of each operation on the disk. `go` executes it."""
     names = ["fsync", "replace", "rename", "unlink", "mkdir", "symlink"]
     real = {name: getattr(os, name) for name in names}
     real_open = Path.open
@@ -62,7 +62,7 @@ def steps(at: Callable[[str, Callable[[], Any]], Any]) -> Iterator[None]:
             return getattr(self.file, name)
 
         def writelines(self, lines: Any) -> None:
-            """In two halves, as disks do."""
+            """Writes in two halves, as disks do."""
             content = b"".join(lines)
             for half in (content[: len(content) // 2], content[len(content) // 2 :]):
                 at("write", lambda half=half: (self.file.write(half), self.file.flush()))  # type: ignore[misc]
@@ -79,7 +79,7 @@ def steps(at: Callable[[str, Callable[[], Any]], Any]) -> Iterator[None]:
 
 
 def is_between(folder: Path) -> bool:
-    """Every family is wholly as before or wholly as after."""
+    """Whether every family is completely in the old or in the new version."""
     found = visible(folder)
     choices = [(OLD, NEW), (GOING, None), (None, ADDED), (UNTOUCHED, UNTOUCHED)]
     expected = 0
@@ -92,7 +92,7 @@ def is_between(folder: Path) -> bool:
 
 
 def killed_everywhere(template: str, into: str) -> None:
-    """Run by a process of its own: its n-th child kills itself before its n-th step."""
+    """Runs in its own process. Its n-th child kills itself before its n-th step."""
     number = 0
     while True:
         number += 1
@@ -147,7 +147,8 @@ def test_kill_at_any_step_leaves_whole_families_and_the_next_run_converges(tmp_p
 
 
 def full_disk(number: int, seen: list[str], *, landed: bool = False) -> Callable[[str, Callable[[], Any]], Any]:
-    """For `steps`: the step of that number fails, though it `landed`; all are noted."""
+    """An argument of `steps`: the step with that number fails, even if it had its effect (`landed`). All steps are
+    recorded."""
 
     def at(name: str, go: Callable[[], Any]) -> Any:
         seen.append(name)
@@ -185,7 +186,7 @@ def test_disk_fault_at_any_step_leaves_whole_families(tmp_path: Path, landed: bo
                     assert is_between(folder), seen
                     if call != calls[-1]:
                         assert visible(folder) == as_files(BEFORE), "seen before flush"
-                    # A failed operation may be repeated; one of unknown result is requested again.
+                    # A failed operation may be repeated. One with an unknown result is requested again.
                     change(build) if landed else call()
         assert visible(folder) == as_files(AFTER), seen
         assert pending(folder) == []

@@ -58,7 +58,7 @@ def test_moved_id_is_in_both_files_until_its_old_family_changes(build: JsonlBuil
 
 def test_only_a_writer_removes_remains_of_a_kill(sink: JsonlSink, build: JsonlBuild, folder: Path) -> None:
     build.replace([NEW])
-    other = sink.open("b1")  # somebody verifies meanwhile
+    other = sink.open("b1")  # another process verifies meanwhile
     assert (held(other), other.count()) == ([], 0)
     other.close()
     build.flush()

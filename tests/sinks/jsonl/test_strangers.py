@@ -69,7 +69,7 @@ def test_broken_line_is_assigned_to_its_family_and_repairable(build: JsonlBuild,
     fill(build, [NEW, ADDED])
     lines = file_of(folder, NEW).read_bytes().splitlines()
     lines[1] = line
-    file_of(folder, NEW).write_bytes(b"\n\n".join(lines))  # blank lines are nobody
+    file_of(folder, NEW).write_bytes(b"\n\n".join(lines))  # blank lines are no documents
     held(build)
     found = [stored for stored in build.scan(content=True) if stored.parent_id == NEW.parent_id]
     assert [stored.document is None for stored in found] == [False, True, False]

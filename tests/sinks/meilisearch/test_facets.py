@@ -1,4 +1,4 @@
-"""Facets count the families with a value in any document found, also where their documents differ."""
+"""Facets count the families with a value in any found document, also if their documents differ."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -20,7 +20,7 @@ LANGUAGES, TAGS = ("en", "de", "fr"), ("red", "green", "blue", "odd one")
 
 
 def differing(number: int) -> Family:
-    """Its documents have other pages, languages and tags; some have no tag at all."""
+    """A family whose documents have different pages, languages and tags. Some have no tag."""
     texts = [f"a zebra in {number} {part}" + (" and a lion" if part % 2 else "") for part in range(1 + number % 5)]
     made = family(f"docs/{number}.md", texts, metadata={"source_type": f"type {number % 3}", "size_bytes": number % 4})
     documents = [

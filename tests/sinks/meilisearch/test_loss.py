@@ -78,7 +78,7 @@ def test_dropped_index_is_missing(public: bool, server: Server, sink: Meilisearc
 def test_index_dropped_while_signed_is_created_again(
     public: bool, server: Server, sink: MeilisearchSink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """For the marker alone Meilisearch makes an index again, which would refuse every document for good."""
+    """For the marker alone Meilisearch would create an index that permanently refuses every document."""
     signed, families = marker(), [family("a", ALPHA)]
     build = sink.create(signed, DIMENSIONS)
     write(build, families)

@@ -28,7 +28,7 @@ def sink(server: Server) -> Iterator[MeilisearchSink]:
 
 @pytest.fixture(scope="module")
 def zebras(sink: MeilisearchSink) -> MeilisearchReader:
-    """As many with `EN` as with `en`, which Meilisearch does not distinguish."""
+    """Equal numbers of `EN` and `en`, which Meilisearch does not distinguish."""
     written = [
         family(f"{name}{n}", ["a zebra", "the zebra again"], metadata={"language": name})
         for n in range(20)
@@ -76,7 +76,7 @@ def test_settings_without_our_filters_name_the_remedy(left: list[Any], server: S
     build_id = build_id_of(build)
     server.do("PATCH", f"/indexes/{build._name}/settings", json={"filterableAttributes": left})
     remedy = "chunksink settings apply` or `chunksink sync`"
-    if left != [{"attributePatterns": ["parent_id"]}]:  # more is not needed for writing
+    if left != [{"attributePatterns": ["parent_id"]}]:  # writing needs no more
         build.replace([family("a", BETA, version="2")])
         with pytest.raises(Refused, match=remedy):
             build.flush()

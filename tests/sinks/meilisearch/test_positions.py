@@ -39,7 +39,7 @@ _OF_EACH = 40
 
 
 def signs(categories: tuple[str, ...], step: int = 1) -> list[str]:
-    """Units of many signs each, every one after a letter, with spaces and without."""
+    """Units of many signs, each after a letter, with and without spaces."""
     found = [sign for sign in map(chr, range(1, 0x30000)) if unicodedata.category(sign).startswith(categories)][::step]
     groups = [found[start : start + _OF_EACH] for start in range(0, len(found), _OF_EACH)]
     return [layout.join(group) + layout for group in groups for layout in ("a", " a ")]
@@ -69,7 +69,7 @@ def longest(unit: str) -> str:
     def text(count: int) -> str:
         return unit * count + " lastword"
 
-    per_unit = max((positions(unit * 20) - positions(unit * 10)) / 10, 0.5)  # some units are one word together
+    per_unit = max((positions(unit * 20) - positions(unit * 10)) / 10, 0.5)  # some units form one word together
     count = int(MAX_POSITIONS / per_unit) + 1
     while positions(text(count)) > MAX_POSITIONS:
         count -= 1

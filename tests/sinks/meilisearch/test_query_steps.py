@@ -6,7 +6,7 @@ from chunksink.sinks.meilisearch.query_steps import Step, beginning_with_each, s
 
 
 def required(query: str, **counts: int) -> list[tuple[str, int, int, str]]:
-    """The steps where so many documents have these words; of several the rarest one's number."""
+    """The steps if each word has this many documents. Several words together have as many as the rarest one."""
 
     def count(queries: object) -> list[int]:
         assert isinstance(queries, list)

@@ -16,7 +16,7 @@ from chunksink.sinks.reader import Filter
 from tests.engines.other_servers import answering
 from tests.support.meilisearch import ALPHA, BETA, SETTINGS, Server, build_id_of, build_of, id_of_new, public_texts
 
-# -- whose index it is -----------------------------------------------------------------------------------------------
+# -- ownership of an index -------------------------------------------------------------------------------------------
 
 
 def test_flip_moves_the_public_name_and_its_marker(server: Server, sink: MeilisearchSink) -> None:
@@ -47,7 +47,7 @@ def test_flip_moves_the_public_name_and_its_marker(server: Server, sink: Meilise
 def test_swap_hidden_from_its_key_is_judged_by_the_index(
     server: Server, sink: MeilisearchSink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """To a key for some indexes alone a swap is no task that it may see."""
+    """A key for some indexes alone cannot see the task of a swap."""
     first, second = marker(), marker()
     for signed in (first, second):
         sink.create(signed, DIMENSIONS)
@@ -81,7 +81,7 @@ def lost(what: str) -> None:
 
 
 def test_unsigned_build_is_signed(server: Server, sink: MeilisearchSink) -> None:
-    """Its maker was killed between making the index and its settings."""
+    """Its creator was killed between creating the index and its settings."""
     signed = marker()
     server.do("POST", "/indexes", json={"uid": f"{server.index}-{signed.build_id}", "primaryKey": "id"})
     assert sink.builds() == [], "it may be for another public name"
@@ -148,7 +148,7 @@ def test_document_with_few_of_the_words_scores_low(sink: MeilisearchSink) -> Non
     )
     best = max(full.values())
     assert best > 0.9
-    assert max(half.values()) < best / 10  # a third by its own score
+    assert max(half.values()) < best / 10  # by its own score, a third
     assert not none
 
 
@@ -187,7 +187,7 @@ def test_search_key_only_searches_and_a_token_sees_its_tenant_only(server: Serve
         server.sink(key=key.key).create(marker(), DIMENSIONS)
 
 
-# -- servers that are not what they should be ------------------------------------------------------------------------
+# -- other servers, and servers of old versions ------------------------------------------------------------------------
 
 
 def test_wrong_key_names_the_remedy(server: Server) -> None:

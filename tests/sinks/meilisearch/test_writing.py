@@ -100,7 +100,7 @@ def flush_twice(build: MeilisearchBuild) -> None:
 
 
 def sharing(one: Family, other: Family, *numbers: int) -> Family:
-    """`one` with the ids of `other` at these places."""
+    """The family `one` with the ids of `other` at these positions."""
     for number in numbers:
         one = with_id(one, number, other.documents[number].id)
     return one
@@ -164,7 +164,7 @@ def test_lost_deletion_is_requested_again(
     assert held(build) == wanted([one])
 
 
-# -- poison in small payloads ----------------------------------------------------------------------------------------
+# -- refused documents in small payloads -------------------------------------------------------------------------------
 
 SMALL = [Limits(documents=1, bytes_in_flight=1, patience=20), Limits(documents=2, bytes_in_flight=1, patience=20)]
 
@@ -194,7 +194,7 @@ def test_poison_search_leaves_an_id_to_the_later_family(sink: MeilisearchSink) -
     assert poison.documents[2].id in owners
 
 
-# -- strangers -------------------------------------------------------------------------------------------------------
+# -- foreign documents -------------------------------------------------------------------------------------------------
 
 
 def test_foreign_document_with_any_parent_is_removable(server: Server, sink: MeilisearchSink) -> None:
@@ -245,7 +245,7 @@ def test_server_with_a_lower_limit_refuses_only_too_large_documents(size: int) -
         sink.close()
 
 
-# -- what is no answer of Meilisearch, and what it refuses as a whole -------------------------------------------------
+# -- answers that are not from Meilisearch, and refusals of whole payloads ---------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -265,7 +265,7 @@ def test_server_with_a_lower_limit_refuses_only_too_large_documents(size: int) -
 def test_answer_of_another_server_blames_no_document(
     answer: httpx.Response, error: type[SinkError], sink: MeilisearchSink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A gateway without its backend, or a login page: the same documents are accepted once it is removed."""
+    """A gateway without its backend, or a login page. The same documents are accepted when the gateway is gone."""
 
     def answering(connection: Connection, _path: str, _lines: bytes) -> Any:
         with connection.translated():

@@ -134,7 +134,7 @@ def test_a_build_gets_its_search_indexes_at_the_end(sink: PostgresSink) -> None:
 def test_a_rebuild_writes_before_it_creates_the_search_indexes(
     postgres_server: PostgresServer, schema: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else each vector would be inserted into the full graph, which takes ten times as long."""
+    """Otherwise each vector would be inserted into the full graph, which takes ten times as long."""
     counts = []
     update = PostgresBuild.update_search_settings
 
@@ -231,7 +231,7 @@ def test_a_filter_uses_an_index(one: Filter, postgres_server: PostgresServer, si
 def test_an_index_is_created_by_one_process_where_workers_find_no_shared_memory(
     postgres_server: PostgresServer, sink: PostgresSink, schema: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As in a container with Docker's 64 MB of it."""
+    """For example in a container with Docker's default of 64 MB."""
     signed = marker()
     build = sink.create(signed, DIMENSIONS)
     execute, failed = psycopg.Connection.execute, []
