@@ -40,7 +40,7 @@ def seconds(call: Callable[[], object]) -> float:
 
 
 def meilisearch(families: Sequence[Family]) -> float:
-    """To the server at MEILI_URL, with vectors and with the settings of the sink."""
+    """Load into the server at MEILI_URL, with vectors and with the settings of the sink."""
     headers = {"Authorization": f"Bearer {os.environ['MEILI_MASTER_KEY']}", "content-type": "application/x-ndjson"}
     http = httpx.Client(base_url=os.environ["MEILI_URL"], headers=headers, timeout=600)
     name = f"bare-{uuid4().hex}"
@@ -115,7 +115,7 @@ def _metadata(document: Document) -> dict[str, Any]:
 
 
 def fts(families: Sequence[Family], empty: Path) -> float:
-    """Into a copy of an empty build, with its tables, indexes and triggers."""
+    """Load into a copy of an empty build, with its tables, indexes and triggers."""
     with closing(sqlite3.connect(shutil.copyfile(empty, empty.with_suffix(".bare")), isolation_level=None)) as target:
         columns = [name for _, name, *_ in target.execute("PRAGMA table_info(documents)") if name != "row"]
         insert = f"INSERT INTO documents ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
@@ -135,7 +135,7 @@ def fts(families: Sequence[Family], empty: Path) -> float:
 
 
 def jsonl(families: Sequence[Family], folder: Path) -> float:
-    """A file for each family, written aside, synced to the disk and renamed."""
+    """Write a file for each family under another name, sync it to the disk and rename it."""
     folder.mkdir()
 
     def loop() -> None:
@@ -152,7 +152,8 @@ def jsonl(families: Sequence[Family], folder: Path) -> float:
 
 
 def postgres(families: Sequence[Family], url: str, build: str) -> float:
-    """By binary COPY into a table with the columns of an empty build, then its indexes. The server cuts the words."""
+    """Load by binary COPY into a table with the columns of an empty build, then create its indexes. The server splits
+    texts into words."""
     import psycopg
     from pgvector.psycopg import register_vector
     from psycopg.types.json import Jsonb

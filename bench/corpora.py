@@ -3,9 +3,9 @@
     python -m bench.corpora bus FOLDER CHUNKS PARTITIONS WORDS
     python -m bench.corpora cache BUS HOME
 
-The same arguments make the same bytes. Chunks hold about 1 kB, ten of them are a family. `cache` fills a home's cache
-with vectors that are drawn from the texts' hashes, under the name of the default model: so all runs of the command
-line are real, but for the time that computing the vectors would take.
+The same arguments always make the same bytes. A chunk has about 1 kB, and a family has ten chunks. `cache` fills a
+home's cache with vectors generated from the hashes of the texts, under the name of the default model. So runs of the
+command line are real except for the computation of vectors.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ CUSTOM_FIELDS = FieldSet.of(
 )
 _SEED = 7
 _IN_PARTITION = 1_000
-_AT_ONCE = 400  # families that are put into the cache together
+_AT_ONCE = 400  # families that are written to the cache together
 
 
 def write_bus(
@@ -66,8 +66,8 @@ def write_bus(
     version: int = 0,
     custom: bool = False,
 ) -> None:
-    """Write chunks of made-up words, or of these texts, evenly spread over the partitions. The documents that are
-    `changed` get other words, in every version others. Chunks that are `edited` get a longer text; all chunks of their
+    """Write chunks of generated words, or of these texts, evenly distributed over the partitions. Documents that are
+    `changed` get other words in every version. Chunks that are `edited` get a longer text, and all chunks of their
     documents keep their ids. With `custom` all chunks have values of `CUSTOM_FIELDS`."""
     old_words, new_words = random.Random(_SEED), random.Random(version)
     vocabulary = _vocabulary(old_words)
@@ -90,7 +90,7 @@ def write_bus(
 
 
 def add_partition(folder: Path, documents: Sequence[int], version: int) -> None:
-    """New versions of some documents of a bus, in a partition of their own."""
+    """Add a partition with new versions of some documents of a bus."""
     chance = random.Random(version)
     vocabulary = _vocabulary(chance)
     made = (
@@ -102,8 +102,8 @@ def add_partition(folder: Path, documents: Sequence[int], version: int) -> None:
 
 
 def write_growing(folder: Path, sizes: Mapping[int, int], version: int) -> None:
-    """A partition with these documents, by number, of so many chunks. Chunks that were there keep their ids and words,
-    as where a recording grows."""
+    """Write a partition with this number of chunks for each document. Existing chunks keep their ids and words, as in a
+    growing recording."""
     words = random.Random(_SEED)
     vocabulary = _vocabulary(words)
     made = (
@@ -144,7 +144,7 @@ def _chunk(
 
 
 def _custom_values(document: int) -> Record:
-    """The ten values of a document: facets with 20 to 1,000 values, and others that are its own."""
+    """The ten values of a document: facets with 20 to 1,000 values, and values that no other document has."""
     return {
         "project": f"project-{document % 20}",
         "owner": f"Owner {document * 7 % 1000}",
@@ -185,7 +185,7 @@ def drawn(texts: Sequence[str]) -> NDArray[np.float32]:
 
 
 def families(bus: Path, fields: FieldSet = NO_FIELDS) -> Iterator[Family]:
-    """What sinks are sent for a bus whose families lie together, with drawn vectors."""
+    """The families of a bus in which the chunks of a family are adjacent, with generated vectors, as sinks get them."""
     for file in sorted((bus / "canonical").glob("*.jsonl")):
         with file.open("rb") as lines:
             for _, members in groupby(map(orjson.loads, lines), key=lambda record: record["document_id"]):
@@ -211,8 +211,8 @@ def fill_cache(bus: Path, home: Path) -> None:
 
 
 def shared_bus(shared: Path, chunks: int, *, partitions: int | None = None, words: int = 55) -> Path:
-    """A bus of so many chunks, by default 1,000 in a partition. It is made once in a run, as are the homes
-    below, by a process of its own: what that needs of memory is not the case's."""
+    """A bus with this many chunks, by default 1,000 in a partition. A separate process creates it once in a run, as
+    with the homes below, so that its memory does not count for the case."""
     count = max(1, chunks // _IN_PARTITION) if partitions is None else partitions
     folder = shared / f"bus-{chunks}-{count}-{words}"
     if not folder.exists():
@@ -221,7 +221,7 @@ def shared_bus(shared: Path, chunks: int, *, partitions: int | None = None, word
 
 
 def built_home(shared: Path, bus: Path, *sinks: str) -> Path:
-    """A home whose index of the bus is built; the caller copies it before it writes."""
+    """A home with a built index of the bus. Callers copy it before they write."""
     folder = shared / f"home-{bus.name}-{'-'.join(sinks)}"
     if not folder.exists():
         draft = folder.with_suffix(".draft")
@@ -233,8 +233,8 @@ def built_home(shared: Path, bus: Path, *sinks: str) -> Path:
 
 
 def warm_home(shared: Path, bus: Path, *sinks: str) -> Path:
-    """A home with all vectors of the bus in its cache, and a live index of one chunk: so the next rebuild knows the
-    model, and needs none of it."""
+    """A home with all vectors of the bus in its cache, and a live index of one chunk. So the next rebuild knows the
+    model and does not load it."""
     folder = shared / f"warm-{bus.name}-{'-'.join(sinks)}"
     if not folder.exists():
         draft = folder.with_suffix(".draft")
@@ -245,7 +245,7 @@ def warm_home(shared: Path, bus: Path, *sinks: str) -> Path:
 
 
 def markdown(data: Path | None) -> list[Path]:
-    """The Rust book where the data has it, else this project's own pages."""
+    """The Rust book if the data has it, otherwise the pages of this project."""
     book = data / "rust-book" / "src" if data else None
     if book is not None and book.is_dir():
         return sorted(book.rglob("*.md"))
@@ -257,14 +257,14 @@ def prose(data: Path | None) -> str:
 
 
 def even(corpus: str, count: int, size: int = 1050) -> list[str]:
-    """Different texts of one length, cut from the corpus; where it ends, again and a little further on."""
+    """Different texts of one length, cut from the corpus. At its end, the next pass starts a little later."""
     whole = len(corpus) // size - 1
     starts = (number % whole * size + number // whole * 97 for number in range(count))
     return [corpus[start : start + size] for start in starts]
 
 
 def mixed(corpus: str, count: int) -> list[str]:
-    """Lengths as chunks have them: log-normal around 500 characters, some of them long."""
+    """Texts with the lengths of typical chunks: log-normal around 500 characters, some of them long."""
     chance = random.Random(2)
     sizes = [int(min(3000, max(20, chance.lognormvariate(6.2, 0.9)))) for _ in range(count)]
     starts = [chance.randrange(len(corpus) - 3000) for _ in range(count)]

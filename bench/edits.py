@@ -1,9 +1,9 @@
-"""Some chunks are edited and the index follows, again and again in one process whose model is loaded.
+"""Some chunks are edited and the index follows, repeatedly in one process whose model is loaded.
 
     python -m bench.edits BUSES HOME SINKS
 
-The first bus is stored with drawn vectors, the second one loads the model. One line of JSON says how many seconds it
-took to follow all others, and how many vectors were computed.
+The first bus is stored with generated vectors, the second one loads the model. The output is one line of JSON: the
+seconds for all other buses, and the number of computed vectors.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def measure(case: Measurement) -> None:
     library = SentenceTransformer(folder, device=device, local_files_only=True)
     precisions: dict[str, PrecisionRequest] = {AUTO: "auto", FLOAT32: "float32", INT8: "int8"}
     encoders = {
-        # The library cuts long texts where the model ends; so here too.
+        # The library truncates long texts at the model's limit; so does this.
         name: load_encoder(EncoderSettings(folder, precision, "truncate"), device=device)
         for name, precision in precisions.items()
         if device == "cpu" or name != INT8

@@ -2,9 +2,9 @@
 
     python -m bench [CASE ...] [--size small|full] [--set NAME=VALUE ...] [--data DIR] [--into FILE] [--list]
 
-Each case runs in a process of its own. Candidate and baseline take turns within it, and a ratio is the median of the
-ratios of the rounds: what else the machine does slows both. A run of all cases writes a dated file below
-`bench/results/`; a run of some of them writes to the file that `--into` names, or only prints.
+Each case runs in its own process. Candidate and baseline take turns, and a ratio is the median of the ratios of all
+rounds, so other work on the machine slows both. A run of all cases writes a dated file below `bench/results/`. A run of
+some cases writes to the file that `--into` names, or only prints.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Figure:
-    """One number that a case finds; its goal, if it has one, is a least or a most."""
+    """A result of a case. If it has a goal, that is a lower or an upper limit."""
 
     name: str
     unit: str = "times"
@@ -74,7 +74,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Case:
-    """A measurement: what is compared with what, how large, and the figures that come out."""
+    """A measurement: what is compared, its size, and its figures."""
 
     name: str
     title: str
@@ -84,13 +84,13 @@ class Case:
     """Each parameter in the small and in the full size."""
 
     def parameters(self, size: str, chosen: Mapping[str, str]) -> dict[str, Value]:
-        """Those of a size; a chosen one replaces its namesake and has its type."""
+        """The parameters of a size. `chosen` values replace them and are converted to their types."""
         usual = {name: values[SIZES.index(size)] for name, values in self.sizes.items()}
         return {name: type(value)(chosen.get(name, value)) for name, value in usual.items()}
 
 
 class Measurement:
-    """One run of a case: what it may use, and what it has found so far."""
+    """One run of a case: its resources and the results so far."""
 
     def __init__(self, case: Case, parameters: Mapping[str, Value], shared: Path, data: Path | None) -> None:
         self.case = case
@@ -117,12 +117,12 @@ class Measurement:
         return str(self.parameters[name])
 
     def found(self, figure: str, value: float) -> None:
-        """The value of one of the case's figures."""
+        """Record the value of one of the case's figures."""
         assert figure in {known.name for known in self.case.figures}, figure
         self.values[figure] = value
 
     def keep(self, name: str, values: Sequence[float]) -> list[float]:
-        """Keep what each round measured of one candidate, in the results; the same list is returned."""
+        """Record what each round measured of one candidate. Returns the same list."""
         self.rounds[name] = list(values)
         return self.rounds[name]
 
@@ -130,8 +130,8 @@ class Measurement:
         self.notes.append(text)
 
     def turns(self, candidates: Mapping[str, Callable[[], Result]]) -> dict[str, list[Result]]:
-        """The results of all candidates, who take turns. Every other round has them in reverse: who comes first finds
-        a colder machine."""
+        """The results of all candidates, which take turns. Every other round has the reverse order, because the first
+        one of a round finds a colder machine."""
         results: dict[str, list[Result]] = {name: [] for name in candidates}
         count = self.number("rounds")
         for number in range(count):
@@ -218,7 +218,7 @@ def _measure(case: Case, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _data(named: Path | None) -> Path | None:
-    """Public documents and judgements: the folder that is named, or `shared/data` beside the checkout, if it exists."""
+    """Public documents and judgements: the given folder, or `shared/data` beside the checkout if it exists."""
     folder = named or Path(os.environ.get("CHUNKSINK_SHARED_DATA") or ROOT.parent / "shared" / "data")
     return folder.resolve() if folder.is_dir() else None
 
@@ -241,7 +241,7 @@ def _run_all(chosen: Sequence[Case], options: argparse.Namespace) -> None:
             results["cases"][case.name] = result
             for line in _printed(case, result):
                 print(line, flush=True)
-            if file is not None:  # after each case: an interrupted run loses none that has ended
+            if file is not None:  # after each case, so that an interrupted run keeps all complete ones
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_bytes(orjson.dumps(results, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
     if failed:
@@ -249,7 +249,7 @@ def _run_all(chosen: Sequence[Case], options: argparse.Namespace) -> None:
 
 
 def _begin(file: Path | None, started: datetime, size: str) -> dict[str, Any]:
-    """New results, or those of the file, where it is of the same size."""
+    """New results, or those of the file if it has the same size."""
     if file is not None and file.exists():
         results: dict[str, Any] = orjson.loads(file.read_bytes())
         if results["size"] == size:

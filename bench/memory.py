@@ -1,7 +1,7 @@
 """Checks that a rebuild's memory is constant and its time linear in the number of chunks.
 
-`python -m bench.memory` is the command line with two changes: its encoder draws vectors from the hashes of texts, and
-fts asks for vectors. So every text goes through encoder, cache and sink, and what they need is ours alone.
+`python -m bench.memory` is the command line with two changes: its encoder generates vectors from the hashes of texts,
+and fts requests vectors. So every text passes encoder, cache and sink, and no model uses memory.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PARTITION = 10_000
 
 
 class DrawnEncoder(Encoder):
-    """Costs next to nothing."""
+    """An encoder that takes almost no time."""
 
     def __init__(self) -> None:
         fingerprint = sha256(b"drawn").hexdigest()

@@ -1,14 +1,15 @@
-"""What LangChain and LlamaIndex do with the same chunks: their own loops as their guides show them, timed from inside.
+"""What LangChain and LlamaIndex do with the same chunks: their own loops as their guides show them, timed in the
+process.
 
     .peers/bin/python -m bench.peers langchain unchanged BUS WORK_FOLDER
     .peers/bin/python -m bench.peers langchain edited FOLDER_OF_BUSES WORK_FOLDER --model FOLDER
     .peers/bin/python -m bench.peers langchain|llamaindex cold|fill|warm BUS WORK_FOLDER [--model FOLDER]
 
-`make peers` makes that environment; chunksink itself needs none of it. One line of JSON says how many seconds it took
-to get ready (imports, model) and to work: from reading the chunks to the last document in Chroma. Only `unchanged`
-does not count the reading: its store is never written, so that the record manager alone is compared. `edited` stores
-the first bus with drawn vectors and gets ready with the second one; the work is to follow all others.
-`fill` makes the caches that `warm` reads. They store five fields of a chunk beside its text.
+`make peers` creates that environment. chunksink itself does not need it. The output is one line of JSON: the seconds of
+the start (imports, model) and of the work, which is from reading the chunks to the last document in Chroma. For
+`unchanged` reading does not count, and its store is never written, so that only the record manager is compared.
+`edited` stores the first bus with generated vectors and starts with the second one; the work is all others. `fill`
+creates the caches that `warm` reads. The loops store five fields of a chunk beside its text.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ os.environ.setdefault("ANONYMIZED_TELEMETRY", "False")
 warnings.simplefilter("ignore")
 
 DIMENSIONS = 384
-BATCH = 1000  # of LangChain's index(): better than its default of 100
-SLICE = 5000  # Chroma takes no more than 5,461 at once, and LlamaIndex sends what it is given
+BATCH = 1000  # of LangChain's index(): faster than its default of 100
+SLICE = 5000  # Chroma accepts at most 5,461 at once, and LlamaIndex does not split them
 
 
 def main() -> None:
@@ -62,7 +63,7 @@ def chunks(bus: Path) -> Iterator[dict[str, Any]]:
 
 
 def metadata(chunk: dict[str, Any]) -> dict[str, Any]:
-    """What an answer is shown with."""
+    """The fields that an answer is shown with."""
     return {
         "source": chunk["provenance"]["source_uri"],
         "document_id": chunk["document_id"],

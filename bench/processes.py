@@ -20,7 +20,7 @@ POSTGRES = ("-c", "shared_buffers=1GB")
 PEERS = ROOT / ".peers" / "bin" / "python"
 NO_PEERS = "LangChain and LlamaIndex are not installed: `make peers`"
 
-# Between us and the process: what a process has in memory when it starts another counts as the other's peak, too.
+# A small process between this one and the measured one: at its start, a process inherits the peak memory of its parent.
 _LAUNCHER = r"""
 import os, sys, time
 started = time.perf_counter()
@@ -49,14 +49,14 @@ class Ran:
 
     @property
     def document(self) -> Any:
-        """What it printed, which is JSON."""
+        """The JSON output."""
         return orjson.loads(self.printed)
 
 
 def run(command: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> Ran:
-    """Run a command from the checkout, and end this program where it fails."""
+    """Run a command from the checkout. If it fails, end this program."""
     words = [str(word) for word in command]
-    with tempfile.TemporaryFile() as errors:  # no pipe: nobody reads it meanwhile
+    with tempfile.TemporaryFile() as errors:  # no pipe, because nobody reads it meanwhile
         done = subprocess.run(
             [sys.executable, "-I", "-S", "-c", _LAUNCHER, *words],
             stdout=subprocess.PIPE,
@@ -78,14 +78,14 @@ def python(module: str, *arguments: str | Path, environment: Mapping[str, str] |
 
 
 def chunksink(command: str, bus: Path, home: Path, *arguments: str | Path, **settings: str) -> Ran:
-    """The command line; each setting is one of the configuration, as its environment variable."""
+    """Run the command line. Each setting is passed as its environment variable."""
     environment = {f"CHUNKSINK_{name.upper()}": value for name, value in settings.items()}
     return python("chunksink", command, "--chunks", bus, "--home", home, *arguments, environment=environment)
 
 
 @contextmanager
 def served(*sinks: str) -> Iterator[None]:
-    """Starts the servers of these sinks. This process and those it starts find them in the environment."""
+    """Start the servers of these sinks. This process and its children find them in the environment."""
     from tests.engines.servers import patched_environment, run_meilisearch, run_postgres
 
     with ExitStack() as stack:
@@ -103,5 +103,5 @@ def peer(*arguments: str | Path) -> Ran:
 
 
 def start_up(*, model: bool) -> float:
-    """Seconds that a process takes to import what a rebuild imports, and with `model` to load the model too."""
+    """Seconds that a process takes to import what a rebuild imports, and with `model` also to load the model."""
     return run([sys.executable, "-c", _READY + (_MODEL if model else "")]).seconds

@@ -1,6 +1,7 @@
-"""Vectors on Ray: what a second single-threaded worker adds to the first.
+"""Vectors on Ray: the speed of two single-threaded workers compared with one.
 
-The time is that of the stage that embeds, from its first finished block to its last: Ray and the model are started.
+The time is that of the embedding stage, from its first finished block to its last. By then Ray and the model are
+started.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _BLOCK_SECONDS = 1.0
 
 
 class Clock:
-    """A stage that notes when how many chunks were done."""
+    """A stage that records the time and the number of finished chunks."""
 
     def __init__(self) -> None:
         self.done: list[tuple[float, int]] = []

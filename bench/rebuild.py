@@ -1,8 +1,9 @@
 """Rebuilds against LangChain and LlamaIndex, and against bare loops of the engines.
 
-Ours are whole processes of the command line, of which the time is taken off that a process needs to import the same
-libraries, and cold to load the model. The others are timed from inside once they are ready: from reading the chunks to
-the last document stored, of which they keep five fields. Ours keeps all, and is verified and flipped by then.
+Our figure is the time of a whole process of the command line, less the time that a process needs to import the same
+libraries (and to load the model, if vectors are computed). The others are timed in their process after their start:
+from reading the chunks to the last stored document, of which they keep five fields. Our time includes all fields,
+verification and the flip.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def measure_cold(case: Measurement) -> None:
     model = str(resolve_model(network=False).folder)
 
     def ours() -> float:
-        # The peers cut texts where the model ends; so here too.
+        # The peers truncate texts at the model's limit; so does this.
         ran = chunksink("rebuild", bus, case.empty(), sinks="fts,chroma", long_texts="truncate")
         return ran.seconds - start_up(model=True)
 
@@ -66,7 +67,7 @@ def measure_served(case: Measurement) -> None:
     warm = corpora.warm_home(case.shared, bus, "fts", "chroma")
 
     def on_new_server(call: Callable[[], float]) -> float:
-        with run_meilisearch() as server:  # each turn finds an empty one
+        with run_meilisearch() as server:  # every turn needs an empty one
             os.environ.update(MEILI_URL=server.url, MEILI_MASTER_KEY=server.key)
             return call()
 
@@ -99,7 +100,7 @@ def _turns(case: Measurement, candidates: dict[str, Callable[[], float]]) -> dic
 
 
 def _rebuild(case: Measurement, bus: Path, warm: Path, sinks: str) -> float:
-    """Of a copy of a home whose cache has all vectors; its process loads no model."""
+    """Rebuild in a copy of a home whose cache has all vectors, so that no model is loaded."""
     return chunksink("rebuild", bus, case.copy(warm), sinks=sinks).seconds - start_up(model=False)
 
 
@@ -109,7 +110,7 @@ def _bare(case: Measurement, bus: Path, *engines: str) -> float:
 
 
 def _peer(case: Measurement, name: str, bus: Path, size: int, filled: Path | None, *arguments: str) -> float:
-    """Warm where there is a folder with a filled cache, else cold."""
+    """With a filled cache the loop reads vectors, otherwise it computes them."""
     folder = case.copy(filled) if filled else case.empty()
     printed = peer(name, "warm" if filled else "cold", bus, folder, *arguments).document
     assert printed["chunks"] == size, printed

@@ -50,7 +50,7 @@ def measure_engines(case: Measurement) -> None:
 
 
 def _cranfield(case: Measurement) -> Path | None:
-    """The bus of the collection, or None where the collection is missing."""
+    """The bus of the collection, or None if the collection is missing."""
     collection = case.data / "cranfield" if case.data else None
     if collection is None or not collection.is_dir():
         case.note("needs the Cranfield collection: `--data`, or CHUNKSINK_SHARED_DATA")
@@ -64,7 +64,7 @@ def _cranfield(case: Measurement) -> Path | None:
 def _evaluate(
     case: Measurement, bus: Path, name: str, settings: Mapping[str, str], home: Path | None = None
 ) -> Mapping[str, float]:
-    """The mean of each mode, in this home or one of its own; all metrics and their 95 % intervals are kept."""
+    """The mean of each mode, in this home or a new one. All metrics and their 95 % intervals are recorded."""
     home = home or case.scratch / f"home-{name}"
     files = ["--queries", str(case.scratch / "queries.tsv"), "--qrels", str(case.scratch / "qrels.tsv")]
     chunksink("rebuild", bus, home, **settings)
@@ -77,8 +77,8 @@ def _evaluate(
 
 
 def write_cranfield(collection: Path, folder: Path) -> None:
-    """In the form of BEIR, the title in front of the text. The codes 1 (best) to 4 become gains 4 to 1. Judgements
-    number the queries by their place in the file."""
+    """Write the collection in the format of BEIR, with titles before the texts. The codes 1 (best) to 4 become gains 4
+    to 1. Judgements number the queries by their position in the file."""
     with (folder / "corpus.jsonl").open("wb") as corpus:
         for number, entry in _entries(collection / "cran.all.1400"):
             title, text = (" ".join(_field(entry, name).split()) for name in "TW")

@@ -51,7 +51,7 @@ class Units:
         return cls(figures if embed is None else figures | {"embed": embed})
 
     def writing(self, sinks: Sequence[str]) -> float:
-        """The work of the one writer of a home, with engines beside it."""
+        """The work of the one writer of a home, including the engines on its machine."""
         return self.figures["validate"] + max(self.figures[f"load {sink}"] for sink in sinks)
 
     def on_disk(self, sinks: Sequence[str]) -> float:
@@ -61,7 +61,7 @@ class Units:
 
 
 def limits(units: Units, sinks: Sequence[str]) -> dict[str, float]:
-    """The most chunks of one home, by what is used up."""
+    """The most chunks of one home, for each limiting resource."""
     return {
         "memory": 1000 * MEMORY * SHARE_OF_MEMORY / GRAPH_BYTES,
         "disk": 1000 * DISK / units.on_disk(sinks),
@@ -95,7 +95,7 @@ def simulate(chunks: float, encoders: int, embed: float, write: float) -> Build:
 
 
 def rows(units: Units) -> Iterator[list[str]]:
-    """For each size and index: homes, encoders and what the first build takes."""
+    """For each size and index: the number of homes and encoders, and the cost of the first build."""
     for chunks in SIZES:
         for name, sinks in INDEXES.items():
             most = limits(units, sinks)

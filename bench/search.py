@@ -37,7 +37,7 @@ def measure_postgres(case: Measurement) -> None:
 
 
 def _measure(case: Measurement, built: Sequence[str], searched: Sequence[str]) -> None:
-    """Each hybrid question is asked twice: the second time its vector is known."""
+    """Each hybrid question is asked twice. The second time its vector is known."""
     import chunksink
 
     bus = corpora.shared_bus(case.shared, case.number("chunks"))
@@ -59,7 +59,7 @@ def _measure(case: Measurement, built: Sequence[str], searched: Sequence[str]) -
 
 
 def measure_recall(case: Measurement) -> None:
-    """Of real text by the real model: drawn vectors are near to nothing."""
+    """With real text and the real model: generated vectors have no near neighbours."""
     import chunksink
 
     size, sink, bus, home = case.number("chunks"), case.text("sink"), case.scratch / "bus", case.scratch / "home"
@@ -77,7 +77,7 @@ def measure_recall(case: Measurement) -> None:
 
 
 def measure_spans(case: Measurement) -> None:
-    """Spans of OpenTelemetry that nobody asked for."""
+    """The cost of OpenTelemetry spans that nobody collects."""
     import chunksink
     from chunksink.chunkbus.spans import span
 
@@ -102,7 +102,7 @@ def _milliseconds(index: Index, text: str, mode: Mode) -> float:
 
 
 def questions(bus: Path, count: int, fewest: int = 2, most: int = 6) -> list[str]:
-    """Distinct words, each found in one chunk, from chunks all over the bus."""
+    """Queries of distinct words, each of which is in one chunk, from chunks all over the bus."""
     chance = random.Random(5)
     files = sorted((bus / "canonical").glob("*.jsonl"))
     texts = [orjson.loads(line)["text"].split() for file in files for line in islice(file.open("rb"), 20)]

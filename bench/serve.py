@@ -1,9 +1,9 @@
 """How soon `chunksink serve` answers a fixed rate of requests.
 
-The vectors of the index are drawn; queries are encoded by the real model, which costs what it costs, and what they find
-by meaning is arbitrary. Requests come at a fixed rate whether or not those before are answered, and are timed from the
-moment at which they were due. Every query is another one: nothing is answered from memory. Three of four ask
-`/api/search`, one asks for the page with its facets.
+The vectors of the index are generated. Queries are encoded by the real model, so the cost is real but the semantic hits
+are arbitrary. Requests arrive at a fixed rate, whether or not earlier ones are answered, and are timed from the moment
+at which they were due. All queries differ, so nothing is answered from a cache. Three of four ask `/api/search`, one
+asks for the page with its facets.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def measure(case: Measurement) -> None:
 
 
 async def _load(address: str, queries: Sequence[str], rate: float) -> tuple[list[float], int]:
-    """Seconds that each answer took, and how many requests were not answered."""
+    """The seconds of each answer, and the number of failed requests."""
     took: list[float] = []
     failed = 0
     limits = httpx.Limits(max_connections=200, max_keepalive_connections=50)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from chunksink.sinks.document import Family
 
 AT_ONCE = 500  # families between flushes
-REPLACED = 500  # families that are written again, with other words
+REPLACED = 500  # families that are written again with other words
 _EDITED = f"one document in each of {REPLACED} families edited, against rewriting them, "
 ENGINES = ("meilisearch", "chroma", "chroma-server", "fts", "jsonl", "postgres")
 FIELDS_IN = ("fts", "chroma", "meilisearch")
@@ -34,7 +34,7 @@ QUERIES = 100
 
 @dataclass(frozen=True)
 class Loaded:
-    """Seconds to load everything and to replace some of it, and the bare loop's seconds to load the same."""
+    """Seconds to load everything and to replace a part of it, and the bare loop's seconds to load the same."""
 
     load: float
     replace: float
@@ -67,7 +67,7 @@ def measure(case: Measurement) -> None:
 
 
 def measure_fields(case: Measurement) -> None:
-    """Loading in turns with and without custom fields, then facets in milliseconds of processor time."""
+    """Loading with and without custom fields in turns, then facets in milliseconds of processor time."""
     loads = case.number("documents")
     families = {}
     for name, fields in (("with", corpora.CUSTOM_FIELDS), ("without", NO_FIELDS)):
@@ -98,7 +98,7 @@ def _measure_facets(case: Measurement) -> None:
     with closing(sink.create(Marker("bench", "filled", PROJECTION_VERSION))) as build:
         _fill(build, list(corpora.families(case.scratch / "facets", corpora.CUSTOM_FIELDS)))
     chance = random.Random(5)
-    queries = [  # words of all frequencies: the logarithm of the rank is drawn
+    queries = [  # words of all frequencies: the logarithm of the rank is random
         [vocabulary[int(len(vocabulary) ** chance.random()) - 1] for _ in range(chance.randint(1, 3))]
         for _ in range(QUERIES)
     ]
@@ -186,7 +186,7 @@ def _fill(build: Any, families: Sequence[Family]) -> None:
 
 
 def _batches() -> int:
-    """How many batches of work Meilisearch has done."""
+    """The number of batches that Meilisearch has processed."""
     headers = {"Authorization": f"Bearer {os.environ['MEILI_MASTER_KEY']}"}
     return int(httpx.get(f"{os.environ['MEILI_URL']}/batches?limit=1", headers=headers).json()["total"])
 

@@ -23,20 +23,20 @@ VALIDATE = "in the only partition, against `chunksink validate` of it"
 EDITED = 10  # chunks, each of another source
 EDITS = 5
 LANGCHAIN = "fts,chroma, against LangChain's index(), which fills Chroma alone"
-_LEAST = 0.01  # seconds: a difference of two times is not known more exactly
+_LEAST = 0.01  # seconds: the difference of two times is not more exact
 
 
 def measure_unchanged(case: Measurement) -> None:
-    """An index of one chunk is the start-up. LangChain's index() with its record manager is
-    timed from inside, with the chunks in memory."""
+    """The start-up is that of a sync of an index of one chunk. LangChain's index() with its record manager is timed in
+    its process, with the chunks in memory."""
     size = case.number("chunks")
     buses = {name: corpora.shared_bus(case.shared, chunks) for name, chunks in (("start-up", 1), ("sync", size))}
-    # Not copies of homes that other cases have: somebody else may have written to a copy, so spot checks would be due.
+    # No copies of homes that other cases use: another process may have written to a copy, so spot checks would be due.
     homes = {name: corpora.built_home(case.scratch, bus, *corpora.SINKS) for name, bus in buses.items()}
     candidates: dict[str, Callable[[], float]] = {}
     for sinks in SINKS:
         for name, bus in buses.items():
-            chunksink("sync", bus, homes[name], sinks=sinks)  # settles what the build has left to do
+            chunksink("sync", bus, homes[name], sinks=sinks)  # finish what the build has left to do
             candidates[f"{sinks}, {name}"] = partial(_sync, bus, homes[name], sinks)
     took = case.turns(candidates)
     for name, seconds in took.items():
@@ -51,14 +51,14 @@ def measure_unchanged(case: Measurement) -> None:
     peer("langchain", "unchanged", buses["sync"], records)
     index = [peer("langchain", "unchanged", buses["sync"], records) for _ in range(2)]
     seconds = case.keep("LangChain index(), seconds", [ran.document["seconds"] for ran in index])
-    # Medians, since a difference of two short times is too uncertain for each round.
+    # Medians, because the difference of two short times is too uncertain for each round.
     for sinks in SINKS:
         case.found(f"{sinks}, against LangChain's index()", median(seconds) / max(beyond[sinks], _LEAST))
 
 
 def measure_changed(case: Measurement) -> None:
-    """The same number of sources changes in 10,000 chunks and in many. Unless they get a partition of their own, those
-    that they are in are rewritten, and read whole."""
+    """The same number of sources changes in 10,000 chunks and in many. Unless they have their own partition, all
+    partitions with such a source are rewritten and read completely."""
     sizes, rounds = (FEW, case.number("chunks")), case.number("rounds")
     for place, partitions in PLACES.items():
         took: dict[int, list[float]] = {}
@@ -73,7 +73,7 @@ def measure_changed(case: Measurement) -> None:
                 if partitions == 1:
                     validations.append(chunksink("validate", bus, home).seconds)
                 syncs.append((_sync(bus, home, "fts"), nothing))
-            # Beyond those of a sync that has nothing to do, just before.
+            # beyond the time of a sync without changes just before
             took[chunks] = case.keep(f"{place}, {chunks:,} chunks, seconds", [whole - rest for whole, rest in syncs])
             if validations:
                 case.keep(f"validate, {chunks:,} chunks, seconds", validations)
@@ -93,7 +93,7 @@ def _change(bus: Path, chunks: int, place: str, version: int) -> None:
 
 
 def measure_edited(case: Measurement) -> None:
-    """Whole processes, timed from inside once the model is loaded: from reading the chunks to the last write."""
+    """Whole processes, timed after the model is loaded: from reading the chunks to the last write."""
     from chunksink.embeddings.resolve import resolve_model
 
     if not PEERS.exists():
@@ -123,7 +123,7 @@ def measure_edited(case: Measurement) -> None:
 
 
 def measure_append(case: Measurement) -> None:
-    """Both write the partition of the large source again. All vectors are in the cache."""
+    """Both cases rewrite the partition of the large source. All vectors are in the cache."""
     size, rounds, sinks = case.number("chunks"), case.number("rounds"), case.text("sinks")
     bus, home = case.scratch / "bus", case.scratch / "home"
     took: dict[str, list[float]] = {"first": [], "new": [], "appended": []}

@@ -1,7 +1,7 @@
 """What a thousand chunks cost at each stage: the constants of `bench.scale_model`.
 
-`python -m bench units --into bench/units.json` measures them again. Seconds are those of one processor, so that other
-work on the machine counts less. The time of a process that does nothing is subtracted.
+`python -m bench units --into bench/units.json` measures them again. The unit is processor seconds, because other work
+on the machine affects them less. The time of a process without work is subtracted.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def measure(case: Measurement) -> None:
             seconds = beyond_start("rebuild", home, sinks=sink, **engine.settings)
             case.found(f"load {sink}", seconds + (_cpu(engine.server) - before) / thousands)
             folder = engine.data or home / sink
-            folder = next(folder.rglob("base"), folder)  # PostgreSQL's tables, without its log
+            folder = next(folder.rglob("base"), folder)  # PostgreSQL's tables without its log
             case.found(f"{sink}, bytes", _size(folder) / thousands)
             case.found("records of a home, bytes", _size(home / "state.db") / thousands)
 
@@ -76,13 +76,13 @@ def _encoding(case: Measurement) -> float:
 
 
 def _size(place: Path) -> int:
-    """Bytes of a file or of all files in a folder."""
+    """The size of a file, or of all files in a folder, in bytes."""
     files = [place] if place.is_file() else [file for file in place.rglob("*") if file.is_file()]
     return sum(file.stat().st_size for file in files)
 
 
 def _cpu(server: int | None) -> float:
-    """Processor seconds of a server and its processes so far."""
+    """Processor seconds of a server and its child processes so far."""
     if server is None:
         return 0.0
     process = psutil.Process(server)

@@ -14,7 +14,7 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 def chunk_schema() -> dict[str, Any]:
     schema = _schema(Chunk, "A canonical chunk")
-    # What types cannot say: a choice between fields.
+    # Rules that types cannot express: a choice between fields.
     schema["$defs"]["Provenance"]["allOf"] = [
         {"anyOf": [_filled("source_uri"), _filled("source_ref")]},
         {"anyOf": [_given("parser"), _filled("parser_name", "parser_version")]},
@@ -41,7 +41,7 @@ def _schema(type_: type, title: str) -> dict[str, Any]:
     definitions = schema["$defs"]
     properties = definitions[type_.__name__]["properties"]
     properties["schema_version"] = {"const": CHUNK_VERSION}
-    properties["created_at"]["format"] = "date-time"  # validation reads ISO 8601 more widely
+    properties["created_at"]["format"] = "date-time"  # validation accepts more forms of ISO 8601
     return {"$schema": _DIALECT, "title": title, **schema}
 
 

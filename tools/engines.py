@@ -59,16 +59,16 @@ REMEDY = {
 
 
 class CannotGet(Exception):
-    """Why an engine could not be got, in words for the person who reads the terminal."""
+    """Why an engine could not be installed, in words for the user of the terminal."""
 
 
 def find(engine: str) -> Path | None:
-    """The program of an engine, or None. This is the one place that knows where they are."""
+    """The program of an engine, or None. Only this function knows where they are."""
     chosen = os.environ.get(f"CHUNKSINK_TEST_{engine.upper()}")
     if chosen:
         return _runnable(Path(chosen))
     if engine == "meilisearch":
-        # Not the one on PATH: the tests are about one known version.
+        # Not the one on PATH: the tests need one known version.
         return _runnable(FOLDER / "meilisearch")
     if engine in PROGRAMS:
         return _runnable(FOLDER / engine / PROGRAMS[engine])
@@ -81,12 +81,12 @@ def find(engine: str) -> Path | None:
 
 
 def missing(engine: str) -> str:
-    """The sentence for an engine that is not there."""
+    """The message about a missing engine."""
     return f"{engine} is not here: {REMEDY[engine]}"
 
 
 def required() -> frozenset[str]:
-    """The engines that must be there, as CHUNKSINK_REQUIRE names them."""
+    """The required engines, as CHUNKSINK_REQUIRE names them."""
     names = {name.strip() for name in os.environ.get("CHUNKSINK_REQUIRE", "").split(",")} - {""}
     unknown = names - set(ENGINES)
     if unknown:
@@ -119,7 +119,7 @@ def get_meilisearch() -> None:
         if digest != MEILISEARCH_SHA256:
             raise CannotGet(f"its checksum is {digest}, expected {MEILISEARCH_SHA256}; it was thrown away")
         program.chmod(0o755)
-        # Two runs at once each bring a whole file; the last rename wins and both are right.
+        # If two runs install it at once, each moves a complete file; the last rename wins.
         program.replace(FOLDER / "meilisearch")
 
 
@@ -135,7 +135,7 @@ def get_package(engine: str) -> None:
 
 
 def get_debian(package: str) -> None:
-    """Install a package of Debian. Only done when asked for: it changes the machine, not just this folder."""
+    """Install a package of Debian. Only on request, because it changes the machine and not only this folder."""
     apt = shutil.which("apt-get")
     if apt is None or os.geteuid() != 0:
         raise CannotGet("installing it needs Debian's or Ubuntu's apt-get and root")
@@ -189,7 +189,7 @@ def _on_path(*names: str) -> Path | None:
 
 
 def _run(command: list[str], *, cwd: Path | None = None, env: dict[str, str] | None = None) -> None:
-    """Run quietly; on failure the last lines say why."""
+    """Run without output. If it fails, the last lines show why."""
     done = subprocess.run(command, cwd=cwd, env=env, text=True, capture_output=True, check=False)
     if done.returncode != 0:
         tail = (done.stderr or done.stdout).strip().splitlines()[-3:]

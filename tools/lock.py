@@ -2,9 +2,8 @@
 
     python3 tools/lock.py        (`make lock`)
 
-All dependencies and all extras of pyproject.toml are installed into a new environment that is thrown away
-afterwards; the newest versions that fit are taken. Only `name==version` lines are kept: no paths, no
-addresses, no local versions such as `+cpu`, so the file does not depend on the machine that made it.
+All dependencies and extras of pyproject.toml are installed into a temporary environment, in the newest versions that
+are allowed. Only `name==version` lines are kept: no paths, no addresses, and no local versions such as `+cpu`.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ def main() -> int:
         freeze = [python, "-m", "pip", "freeze", "--disable-pip-version-check"]
         frozen = subprocess.run(freeze, check=True, text=True, stdout=subprocess.PIPE).stdout
     lines = pins(frozen)
-    # A rename, so that a lock that is broken off leaves the old file.
+    # A rename, so that an interrupted run leaves the old file.
     draft = TARGET.with_suffix(".tmp")
     draft.write_text(HEADER + "\n".join(lines) + "\n", encoding="utf-8")
     draft.replace(TARGET)
@@ -55,13 +54,13 @@ def requirements() -> list[str]:
     own = re.compile(rf"{project['name']}\s*\[")
     wanted: list[str] = list(project["dependencies"])
     for extra in project.get("optional-dependencies", {}).values():
-        # An extra that names others (`chunksink[a,b]`) adds nothing: all of them are here.
+        # An extra that names others (`chunksink[a,b]`) adds nothing, because all of them are included.
         wanted += [line for line in extra if not own.match(line)]
     return [*dict.fromkeys(wanted), f"torch=={TORCH}"]
 
 
 def pins(frozen: str) -> list[str]:
-    """`name==version` lines, sorted without regard to case; anything else is refused."""
+    """Sorted `name==version` lines. Everything else is refused."""
     found = []
     for line in frozen.splitlines():
         match = PIN.match(line.strip())

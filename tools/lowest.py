@@ -2,7 +2,7 @@
 
     python3 -m tools.lowest      (`make lowest` installs them, and runs the tests)
 
-A lower bound that nobody tries is a guess: whoever installs chunksink beside older packages finds out first.
+Without such a test a lower bound is a guess, and the first user with older packages finds the error.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def main() -> int:
 
 
 def lowest(wanted: list[str]) -> list[str]:
-    """A pin for each requirement that has a lower bound; of several for one package, the highest."""
+    """A pin for each requirement that has a lower bound. If a package has several, the highest counts."""
     pins: dict[str, Version] = {}
     for requirement in map(Requirement, wanted):
         name = canonicalize_name(requirement.name)

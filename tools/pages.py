@@ -91,7 +91,7 @@ _LONG_FORM = re.compile(r"from tests\.conftest import .*\b(HEAVY|examples|sample
 
 
 def promises_table() -> str:
-    """The test files that carry the number of each promise; `+` marks those with a long form."""
+    """The test files for each promise. `+` marks files with a long form."""
     proving: dict[int, list[str]] = {number: [] for number in PROMISES}
     for file in sorted(Path("tests").glob("**/test_*.py")):
         text = file.read_text(encoding="utf-8")

@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def trials(name: str, seed: int, options: argparse.Namespace, scratch: Path) -> list[dict[str, Any]]:
-    """All trials of a tool with one seed. They begin with the same sources, and with one filled store."""
+    """All trials of a tool with one seed. They start with the same sources and the same filled store."""
     tool, folder, rng = TOOLS[name], scratch / f"{name}-{seed}", random.Random(seed)
     trial = Trial(folder / "trial", tool, rng)
     trial.sources.mkdir(parents=True)

@@ -21,7 +21,7 @@ BATCH = 32
 
 
 class Drawn(Encoder):
-    """As the encoder of an endpoint, it tries the texts of a refused batch one by one."""
+    """Like the encoder of an endpoint, it embeds the texts of a refused batch one by one."""
 
     def __init__(self, model: str) -> None:
         fingerprint = hashlib.sha256(model.encode()).hexdigest()

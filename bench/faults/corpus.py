@@ -1,4 +1,4 @@
-"""A folder of Markdown sources. Each section has a word of its own, so its place is known in any store.
+"""A folder of Markdown sources. Each section has a unique word, so it can be located in any store.
 
 The word s012v3p2 is in section 2 of version 3 of source 12, however a tool cuts the source into chunks.
 """

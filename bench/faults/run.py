@@ -31,7 +31,7 @@ def preload(adapters: Iterable[str]) -> None:
 
 
 def begin(adapter: str, folder: Path, options: Sequence[str], output: Path) -> BaseProcess:
-    """A process whose imports are done, so that its work begins now. It prints to the file `output`."""
+    """Called when the imports are done, so that the work begins now. Output goes to the file `output`."""
     context = FORKING if adapter in FORKED else SPAWNING
     began, sender = context.Pipe(duplex=False)
     process: BaseProcess = context.Process(target=_work, args=(adapter, folder, options, output, sender))

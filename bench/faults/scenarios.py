@@ -1,4 +1,4 @@
-"""The faults. Each function does what happens to an index before the next run."""
+"""The faults. Each function changes an index before the next run."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class ChromaStore:
         return [Row(id, Path(fields[self.source]).name, text, _model(vector)) for id, fields, text, vector in rows]
 
     def writes(self, folder: Path) -> list[int]:
-        """Differs after every write. Cheap enough to ask a thousand times a second."""
+        """A value that differs after every write. Reading it a thousand times a second is cheap."""
         found = []
         for file in (folder / self.below).rglob("chroma.sqlite3"):
             with suppress(sqlite3.Error), closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as database:
@@ -53,7 +53,8 @@ class ChromaStore:
 
     @contextmanager
     def _collection(self, folder: Path) -> Iterator[Any]:
-        """The only collection of the newest store, or None. Always in a new engine, which sees what others wrote."""
+        """The only collection of the newest store, or None. Always in a new engine, which sees the writes of other
+        processes."""
         import chromadb
         from chromadb.api.shared_system_client import SharedSystemClient
 

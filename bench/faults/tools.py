@@ -28,7 +28,7 @@ _REPORTS = {
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool as its documentation shows it. `remedy` are the options of the run after a fault."""
+    """A tool as its documentation shows it. `remedy` has the options of the run after a fault."""
 
     title: str
     adapter: str

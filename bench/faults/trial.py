@@ -75,14 +75,14 @@ class Trial:
         self.finish(self.begin(remedy=remedy))
 
     def run_timed(self) -> float:
-        """A run, and how many seconds it took from its first write to the store to its end."""
+        """Run the tool. Returns the seconds from its first write to the store to its end."""
         process = self._begun_to_write()
         began = time.monotonic()
         self.finish(process)
         return time.monotonic() - began
 
     def run_killed(self, longest: float) -> None:
-        """A run that is killed at a random instant after its first write, often soon after it. It may end before."""
+        """Run the tool and kill it at a random instant after its first write, often soon after it. It may end first."""
         process = self._begun_to_write()
         process.join(longest * self.rng.random() ** 2)
         if process.exitcode is None:
@@ -99,7 +99,7 @@ class Trial:
         return process
 
     def run_watched(self) -> None:
-        """A run during which a reader looks for every source that exists before and after it."""
+        """Run the tool while a reader looks for every source that exists before and after the run."""
         wanted = self.tool.store.sources(self.folder) & set(corpus.names(self.sources))
         process = self.begin()
         while process.is_alive():
@@ -123,12 +123,12 @@ class Trial:
         )
 
     def restore(self, folder: Path) -> None:
-        """Goes back to a copy, at the same path: some tools record paths."""
+        """Restore a copy at the same path, because some tools record paths."""
         shutil.rmtree(self.folder, ignore_errors=True)
         shutil.copytree(folder, self.folder, symlinks=True)
 
     def outcome(self, *, watched: bool) -> dict[str, Any]:
-        """What the next run makes of it, and the one after that if something is still wrong."""
+        """The state after the next run, and after one more if something is still wrong."""
         if watched:
             self.run_watched()
         else:

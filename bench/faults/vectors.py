@@ -16,11 +16,11 @@ DIMENSIONS = 64
 
 
 class ModelFailed(Exception):
-    """There are no vectors now."""
+    """No vectors are available at the moment."""
 
 
 class TextFailed(Exception):
-    """There will never be a vector for one of these texts."""
+    """One of these texts will never have a vector."""
 
 
 def vectors(texts: Sequence[str]) -> list[list[float]]:
