@@ -1,4 +1,4 @@
-"""Progress on standard error: a bar or a short text on a terminal, a line every few seconds in a pipe."""
+"""Progress on standard error: a bar or a short text on a terminal, lines in a pipe."""
 
 import logging
 import sys
@@ -16,24 +16,32 @@ from chunksink.service import ALIVE, notify
 if TYPE_CHECKING:
     from chunksink.sinks.retry import Fault
 
-SECONDS_BETWEEN_LINES = 5.0
+FIRST_LINE_SECONDS = 5.0
+LONGEST_SECONDS = 60.0
+_ALIVE_SECONDS = 5.0
+"""How often to notify a supervisor."""
 
 
 class ProgressLines:
-    """Progress for log files: nothing for short work, a line every few seconds for long work."""
+    """Progress for log files: nothing for short work. For long work a line after 5 seconds, then ever more rarely, at
+    least one a minute."""
 
     def __init__(self, label: str, total: int | None, unit: str) -> None:
         self._label = label
         self._suffix = f"{f' of {total:,}' if total is not None else ''} {'bytes' if unit == 'B' else unit}"
         self._done = 0
-        self._last = monotonic()
+        self._alive_at = self._line_at = monotonic()
+        self._pause = FIRST_LINE_SECONDS
 
     def advance(self, amount: int) -> object:
         self._done += amount
         now = monotonic()
-        if now - self._last >= SECONDS_BETWEEN_LINES:
-            self._last = now
+        if now - self._alive_at >= _ALIVE_SECONDS:
+            self._alive_at = now
             notify(ALIVE)
+        if now - self._line_at >= self._pause:
+            self._line_at = now
+            self._pause = min(LONGEST_SECONDS, 1.5 * self._pause)
             note(f"{self._label}: {self._done:,}{self._suffix}", event="progress")
         return None
 

@@ -115,8 +115,12 @@ def _best(text: str, found: Sequence[Piece]) -> tuple[Piece, ...]:
     first = matches[max(range(len(matches)), key=different)].start()
     before = ending(text[:first], max(BEFORE, _LENGTH - len(text) + first))
     shown = before + beginning(text[first:], _LENGTH - len(before))
-    parts = re.split(f"({pattern.pattern})", shown, flags=re.IGNORECASE)
-    return tuple(Piece(part, number % 2 == 1) for number, part in enumerate(parts) if part)
+    pieces: list[Piece] = []
+    end = 0
+    for match in pattern.finditer(shown):
+        pieces += Piece(shown[end : match.start()]), Piece(match[0], match=True)
+        end = match.end()
+    return tuple(piece for piece in (*pieces, Piece(shown[end:])) if piece.text)
 
 
 def _patterns(found: Sequence[Piece]) -> list[str]:

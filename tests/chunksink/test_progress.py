@@ -35,13 +35,15 @@ def test_waiting_in_a_pipe_prints_nothing(monkeypatch: pytest.MonkeyPatch) -> No
     assert output.getvalue() == ""
 
 
-def at_work(output: io.StringIO, monkeypatch: pytest.MonkeyPatch, unit: str = "chunks", total: int | None = 8) -> str:
-    """The output for eight steps that take a second each."""
-    now = iter(range(100))
+def at_work(
+    output: io.StringIO, monkeypatch: pytest.MonkeyPatch, unit: str = "chunks", total: int | None = 8, steps: int = 8
+) -> str:
+    """The output for steps that take a second each."""
+    now = iter(range(steps + 1))
     monkeypatch.setattr(sys, "stderr", output)
     monkeypatch.setattr(progress, "monotonic", lambda: next(now))
     with progress.progress("index", total, unit) as bar:
-        for _ in range(8):
+        for _ in range(steps):
             bar.advance(1)
         return output.getvalue()
 
@@ -49,6 +51,11 @@ def at_work(output: io.StringIO, monkeypatch: pytest.MonkeyPatch, unit: str = "c
 def test_progress_in_a_pipe_prints_a_line_every_few_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     assert at_work(io.StringIO(), monkeypatch) == "index: 5 of 8 chunks\n"
     assert at_work(io.StringIO(), monkeypatch, "B", None) == "index: 5 bytes\n"
+
+
+def test_progress_lines_of_long_work_become_rare(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = at_work(io.StringIO(), monkeypatch, total=None, steps=300).splitlines()
+    assert [int(line.split()[1]) for line in lines] == [5, 13, 25, 42, 68, 106, 163, 223, 283]
 
 
 def test_progress_on_a_terminal_shows_and_removes_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
