@@ -25,7 +25,7 @@ COMMANDS = {
     "validate": "Check chunks and manifests against the contract.",
     "schema": "Print the JSON Schema of a chunk, a manifest or an extractor's record.",
     "sync": "Update the index to match the chunks.",
-    "rebuild": "Build the index from nothing but the chunks.",
+    "rebuild": "Build a new index from the chunks, verify it, and switch to it.",
     "plan": "Show what a sync would do.",
     "verify": "Compare the engines with the chunks, and repair them.",
     "prove": "Write a report of the index that a second machine can reproduce.",
@@ -132,11 +132,11 @@ class LazyGroup(click.Group):
 )
 @click.pass_context
 def cli(context: click.Context) -> None:
-    """Keeps your search index a pure function of your canonical document chunks.
+    """Keeps a keyword index and a vector index in step with your documents.
 
-    Chunks live in a bus root (default: ./chunks) as canonical/KEY.jsonl with manifest/KEY.manifest.json.
-    Every command works from the current folder without a configuration; chunksink.toml, CHUNKSINK_* variables
-    and flags change the defaults, in rising order.
+    `ingest` cuts documents into chunks, in the folder ./chunks. `sync` updates the index, in ./.chunksink, to match
+    the chunks. No configuration is needed. Defaults are overridden by chunksink.toml, that by CHUNKSINK_* variables,
+    and these by options.
     """
     if context.invoked_subcommand is None:
         click.echo(_QUICK_START)

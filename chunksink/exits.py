@@ -151,7 +151,9 @@ def _message(error: Exception) -> str:
 
         if held_locks(error.home):
             return f"no index in {error.home} yet; the run that builds one is under way"
-        return f"no index in {error.home} yet; build one with `{' '.join(['chunksink sync', *shared_arguments()])}`"
+        sync = " ".join(["chunksink sync", *shared_arguments()])
+        from_documents = "or from documents: `chunksink ingest FOLDER --sync`"
+        return f"no index in {error.home} yet; build one with `{sync}`, {from_documents}"
     return str(error)
 
 

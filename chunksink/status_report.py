@@ -41,7 +41,7 @@ def facts(status: "HomeStatus") -> Iterator[ReportRow]:
     yield ReportRow("previous", rollback)
     superseded = f", {bus.superseded:,} superseded" if bus.superseded else ""
     chunks = f"{counted(bus.families, 'source')}, {counted(bus.chunks, 'chunk')}{superseded}"
-    yield ReportRow("chunks", f"{printable(bus.path)}: {chunks}, as last synced")
+    yield ReportRow("chunks", f"{chunks} as last synced, in {printable(bus.path)}")
     if status.ingested_at:
         yield ReportRow("sources", f"last read {_minute(status.ingested_at)}; `chunksink ingest` reads them again")
     if last:
@@ -65,8 +65,8 @@ def _compared(coverages: list[Coverage]) -> str:
     syncs = max((coverage.syncs_a_round for coverage in coverages), default=0)
     if not syncs:
         return "nothing yet: the index has no chunks"
-    compared = f"every source of up to {LARGEST:,} chunks since {_minute(since)}" if since else "not yet every source"
-    return f"{compared}; a round takes at most {counted(syncs, 'sync')}"
+    compared = f"every source since {_minute(since)}" if since else "not yet every source"
+    return f"{compared}, except those of over {LARGEST:,} chunks; a round takes at most {counted(syncs, 'sync')}"
 
 
 def _pending(sink: "BuildStatus") -> str:
@@ -102,7 +102,7 @@ def _under_way(status: "HomeStatus") -> Iterator[str]:
     elif "rebuild" in status.locks:
         yield "a rebuild is under way"
     if status.is_restored:
-        yield "restored from a backup: `chunksink sync` compares the engines with it"
+        yield "restored from a backup: `chunksink sync` compares the engines with the restored records"
     if status.begun_flip:
         yield "a run was killed while it switched generations: `chunksink sync` completes it"
 

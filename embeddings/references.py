@@ -71,5 +71,5 @@ def parse_ref(ref: str) -> EmbeddingRef:
     """Reads an `embedding_ref`; `BadReference` names the problem."""
     match = _REF.fullmatch(ref)
     if match is None:
-        raise BadReference(f"not of the form cache:FINGERPRINT/KEY, of 64 and 64 or 96 hex digits: {ref!r:.200}")
+        raise BadReference(f"not of the form cache:FINGERPRINT/KEY (64 hex digits, then 64 or 96): {ref!r:.200}")
     return embedding_ref(*match.groups())

@@ -188,7 +188,7 @@ def _prune(db: sqlite3.Connection, options: Options, discovery: Discovery) -> No
         counting = f"select count(*) from departure join stored using (family) where reason is not null and {test}"
         removed = 0 if _has_sources(db, scope) else int(db.execute(counting, values).fetchone()[0])
         if removed > options.allow_deletions:
-            state = "contains no more sources" if scope.path.exists() else "does not exist"
+            state = "has no sources any more" if scope.path.exists() else "does not exist"
             raise IngestBrake(
                 f"{scope.path} {state}, and --prune would remove {removed:,} sources; nothing was written. Is it "
                 f"mounted? To remove them: --allow-deletions {removed}"

@@ -34,7 +34,7 @@ def formula(answer: Answer, *, fused: bool) -> str:
     if answer.evidence is None:
         return "the scores of each leg scaled to 0..1, weighted by `fusion_weight`, and added"
     matched = f"the best keyword hit has {answer.evidence:.0%} of a full match"
-    return f"the scores of each leg scaled to 0..1, weighted and added; {matched}, which decides the weights"
+    return f"the scores of each leg scaled to 0..1, weighted and added; the weights follow from this: {matched}"
 
 
 def rerank_text(rerank: Reranked) -> str:

@@ -70,6 +70,7 @@ def _remaining(report: "ForgetReport", missing_bus: str | None) -> Iterator[str]
     for sink, reason in report.not_asked.items():
         yield f"not erased from {sink}, which is no longer configured: {printable(reason)}"
     if report.still_in:
-        yield f"the chunks still contain it, in {', '.join(map(printable, report.still_in))}: the next sync restores it"
+        places = ", ".join(map(printable, report.still_in))
+        yield f"the chunks still contain it, in partition {places}: the next sync restores it"
     elif missing_bus is not None:
         yield f"no chunks at {printable(str(missing_bus))}: a sync from their new place may restore it"

@@ -182,8 +182,8 @@ def _notes(report: IngestReport) -> Iterator[str]:
         yield _skipped(report.other_kinds)
     if report.missing:
         named = some([printable(name) for name in report.missing_from], _SHOWN_NAMES, total=report.missing)
-        missing = f"{counted(report.missing, 'source')} not found any more; their chunks are kept"
-        yield f"{missing}, --prune removes them: {named}"
+        missing = f"{counted(report.missing, 'source')} not found any more: {named}"
+        yield f"{missing}. The chunks are kept; --prune removes them"
     for folder, number in report.gone.items():
         remedy = f"To remove {number:,}: ingest it with --prune --allow-deletions {number}"
         yield f"{printable(folder)} does not exist any more; its chunks are kept. {remedy}"
@@ -205,10 +205,10 @@ def _headline(report: IngestReport, root: str) -> str:
     if not report.written:
         what = "nothing written" if report.failed else "nothing to do"
         return ", ".join(filter(None, (f"{what}: {root} has {total}", files, failed)))
-    written = f"wrote {counted(len(report.partitions), 'partition')} of {root}"
+    noun = "partition" if len(report.partitions) == 1 else "partitions"
     others = f", {report.carried_over:,} of them not from these files" if report.carried_over else ""
     changed = f": {changes}" if changes else ""
-    return f"{written} ({some(report.partitions, _SHOWN_NAMES)}){changed}; now {total}{others}"
+    return f"wrote {noun} {some(report.partitions, _SHOWN_NAMES)} in {root}{changed}; now {total}{others}"
 
 
 def _left_out(report: IngestReport) -> Iterator[str]:

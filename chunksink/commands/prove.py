@@ -41,7 +41,7 @@ def command(file: Path, check: bool, deep: bool) -> int:
     if saved is None:
         options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
         file.write_bytes(orjson.dumps(proof, option=options))
-        echo([*recalls, f"{file} proves {', '.join(report.sinks)}"])
+        echo([*recalls, f"wrote {file}, a proof of {', '.join(report.sinks)}"])
         return Exit.OK
     differences = [Note(line) for line in _differences(saved, proof, "")]
     echo([*recalls, *differences, f"{file} {'does not match' if differences else 'matches'} what the engines contain"])

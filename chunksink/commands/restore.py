@@ -39,4 +39,4 @@ def _lines(restored: "Backup", home: str) -> Iterator[str]:
     yield f"{home}: {counted(len(restored.digests), 'file')} of the backup of {restored.created_at}"
     if restored.replaced:
         yield f"the replaced files are in {restored.replaced}"
-    yield Note("`chunksink sync` compares the engines with it")
+    yield Note("next: `chunksink sync`, which compares the engines with the restored records")

@@ -228,7 +228,7 @@ def _vector(config: Config, generation: Generation, hit: SearchHit) -> Iterator[
 
     passage = passage_of(hit.document)
     if generation.model.embed_context and passage.context:
-        yield f"embedded after {printable(' > '.join(passage.context.splitlines()))}"
+        yield f"context {printable(' > '.join(passage.context.splitlines()))}"
     try:
         vector = cached_vector(config, generation.model, passage.key)
     except EmbeddingsError as error:

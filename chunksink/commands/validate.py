@@ -196,12 +196,12 @@ def _survey_lines(survey: Survey) -> Iterator[str]:
     if survey.unasked:
         paths = [f"{printable(path)} ({number:,})" for path, number in survey.unasked.most_common()]
         yield f"No field reads: {some(paths, _SHOWN_PATHS)}."
+    if survey.unread or survey.unasked:
+        yield Note("docs/contract.md lists which paths and values each field reads.")
     if proposals := survey.proposals():
         yield "To filter, sort or search by them, add these tables to chunksink.toml, then run `chunksink sync`:"
         for table in proposals[:_SHOWN_PROPOSALS]:
             yield from ("", *(printable(line) for line in table))
-    if survey.unread or survey.unasked:
-        yield Note("The documentation of the contract lists which paths and values each field reads.")
 
 
 def _unread(survey: Survey, name: str) -> str:

@@ -80,7 +80,7 @@ def test_forget_while_the_chunks_contain_it_is_undone_by_the_next_sync(twice: Sh
     ended = twice("forget", "secret.md")
     assert ended.code == Exit.INVALID_INPUT
     assert ended.out.count(": 2 documents erased\n") == 4
-    assert ended.err == "the chunks still contain it, in p1: the next sync restores it\n"
+    assert ended.err == "the chunks still contain it, in partition p1: the next sync restores it\n"
     assert twice("runs", "--json").json[0]["status"] == "ok"
     assert "1 source added" in twice("sync").out
     assert models.take_texts() == ["the moon is made of cheese"]
