@@ -9,7 +9,6 @@ from inspect import isfunction
 from pathlib import Path
 
 import click
-import pytest
 
 from chunksink.cli import cli
 from chunksink.exits import Exit
@@ -78,14 +77,6 @@ def test_the_index_page_links_every_page() -> None:
     folder = ROOT / "docs"
     linked = set(re.findall(r"\]\(([\w-]+\.md)", (folder / "index.md").read_text(encoding="utf-8")))
     assert linked == {page.name for page in folder.glob("*.md")} - {"index.md"}
-
-
-def test_the_python_example_of_rebuilds_runs(quick_shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
-    Path("chunksink.toml").touch()
-    quick_shell.commit("p1", source("a.md", "text"))
-    (snippet,) = blocks(ROOT / "docs" / "rebuild.md", "python")
-    exec(snippet, {})
-    assert capsys.readouterr().out == "ok 0\n"
 
 
 def test_the_example_of_a_gate_runs(quick_shell: Shell) -> None:
