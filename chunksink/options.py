@@ -50,8 +50,8 @@ def _keep(context: click.Context, option: click.Parameter, value: object) -> Non
 chunks_option = _shared(
     "chunks", "DIR", "The bus root: a folder with canonical/ and manifest/, or s3://BUCKET/PREFIX. [default: chunks]"
 )
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document for a machine to read.")
-adopt_option = click.option("--adopt", is_flag=True, help="Take over builds of these names that another home made.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document, for programs.")
+adopt_option = click.option("--adopt", is_flag=True, help="Take over builds that another home made under these names.")
 allow_deletions_option = click.option(
     "--allow-deletions",
     type=click.IntRange(0),
@@ -62,7 +62,11 @@ allow_deletions_option = click.option(
 
 
 _RAY_OPTIONS = {
-    "address": (str, "ADDRESS", "Of a Ray cluster; `auto` for the one of this machine. By default Ray is started."),
+    "address": (
+        str,
+        "ADDRESS",
+        "Address of a Ray cluster; `auto`: the one of this machine. By default Ray is started.",
+    ),
     "workers": (click.IntRange(1), "N", "Number of workers on Ray. By default one for each processor."),
     "gpus-per-worker": (click.FloatRange(0), "N", "GPUs of each worker; 0.5 if two share one.  [default: 0]"),
 }

@@ -297,7 +297,7 @@ def _read_chunks(config: Config, state: State, run_log: RunLog) -> Catalog:
 def export_command(place: str, model: str | None, every: bool, as_json: bool) -> int:
     """Write the vectors to PLACE, a folder or the address of a bucket, for `cache import` on another machine.
 
-    By default those of the models of the live, previous and unfinished builds. A file has up to about 50,000 vectors,
+    By default the vectors of the live, previous and unfinished builds. A file has up to about 50,000 vectors,
     and is never changed. A second export writes only the files whose vectors have changed. Exits with 4 if vectors
     failed their check and were left out.
 

@@ -89,8 +89,8 @@ def command(
     --baseline compares the queries that both results have: the mean nDCG@10, the difference with its 95 % interval, and
     the queries that lost and won most.
 
-    --tune measures hybrid search with twelve weights and proposes `fusion_weight` if one is expected to be better, by
-    cross-validation, than the weights that each query decides.
+    --tune measures hybrid search with twelve weights. It proposes `fusion_weight` if one of them is better, by
+    cross-validation, than letting each query decide.
 
     \b
     Examples:

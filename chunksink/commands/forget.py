@@ -34,13 +34,13 @@ _OUT_OF_REACH = (
 def command(source: str, tenant: str | None, every: bool, as_json: bool) -> int:
     """Erase SOURCE from every build, the cache of vectors, dead letters and the records of past runs.
 
-    SOURCE is a parent_id, family key, document_id, or the address that `chunksink search` shows. If it names several
-    sources, such as the same file of two tenants, nothing is erased until --tenant, the family key or --every chooses.
-    While the chunks contain the source, the next sync restores it: first withdraw it there, with a tombstone or by
-    rewriting its partition. A source that was removed before is found by its records. Earlier versions are erased.
+    First remove the source from the chunks, with a tombstone or by rewriting its partition: otherwise the next sync
+    restores it. SOURCE is a parent_id, family key, document_id, or the name that `chunksink search` shows. If it names
+    several sources, such as the same file of two tenants, choose with --tenant, the family key or --every. Earlier
+    versions are erased, too, also of a source that is no longer in the index.
 
-    Keyword builds are rewritten, so that no page keeps the words; this needs the same disk space again. Exits with 3 if
-    the chunks still contain the source or are missing, with 5 if a sink that is no longer configured does not answer.
+    Keyword builds are rewritten, which needs the same disk space again. Exits with 3 if the chunks still contain the
+    source or are missing, with 5 if a sink that is no longer configured does not answer.
 
     \b
     Example:

@@ -77,7 +77,7 @@ class _SourcePath(click.Path):
     "fields",
     multiple=True,
     metavar="ROLE=NAME",
-    help="The sources are rows whose field NAME (a.b for b in a) has their text, id, title or address; repeatable.",
+    help="Read rows whose text, id, title or address (ROLE) is in the field NAME, or a.b for b in a; repeatable.",
 )
 @click.option(
     "--prune", is_flag=True, help="Remove the chunks of sources of these folders and files that no longer exist."
@@ -93,7 +93,7 @@ class _SourcePath(click.Path):
 @click.option(
     "--chunking",
     type=click.Choice(list(POLICIES)),
-    help="The chunking policy, from now on, of the registered folders with these paths.  "
+    help="The chunking policy of these folders, also for later runs.  "
     f"[default: as before, {DEFAULT_POLICY.name} if new]",
 )
 @click.option("--checksum", is_flag=True, help="Compare every file by checksum, not by size and times.")

@@ -26,9 +26,9 @@ def command(adopt: bool, as_json: bool) -> None:
     """Show what a sync would do and cost. Nothing is written to the engines.
 
     `sync --plan HASH` executes exactly this plan on the live index, or refuses if chunks or engines have changed. The
-    first 12 digits are enough. Only a `sync` without --plan makes a first index or fills a new sink.
-    If a sync would stop because it would remove a large share of the index, the plan names the flag that allows it.
-    Without records of an index this is unknown until the first sync, which reads the engines.
+    first 12 digits are enough. For a first index or a new sink, run `sync` without --plan.
+    If a sync would stop because it would remove a large share of the index, the plan names the option that allows it;
+    after the records of the home were lost, only the sync itself does.
     Seconds are shown after a run has measured this machine, a cost if the setting token_price is set.
 
     \b

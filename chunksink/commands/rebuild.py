@@ -1,4 +1,4 @@
-"""`chunksink rebuild`: the index from nothing but the chunks."""
+"""`chunksink rebuild`: a new index beside the live one, verified, then live."""
 
 from typing import Any
 
@@ -59,12 +59,12 @@ def command(
     fail_if_drop: float | None,
     **options: Any,
 ) -> int:
-    """Build the index from nothing but the chunks.
+    """Build a new index from the chunks, verify it, and switch to it.
 
-    Fills a new generation beside the live one, reads it back to verify it, then switches readers over in one step.
-    Until then, and if anything fails, searches use the previous generation. `chunksink rollback` switches back to it.
-    An interrupted rebuild continues where it stopped. Vectors are taken from the cache in HOME where it has them.
-    Chunks that break the contract stop the rebuild before anything is written.
+    The new generation is built beside the live one. Readers switch in one step; until then, and if anything fails,
+    searches use the live one. `chunksink rollback` switches back. An interrupted rebuild continues where it stopped.
+    Vectors that are in the cache are not computed again. Chunks that break the contract stop the rebuild before
+    anything is written.
 
     \b
     Examples:

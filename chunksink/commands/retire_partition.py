@@ -14,8 +14,9 @@ def command(key: str) -> None:
     """Retire the partition KEY, whose chunks file and manifest will not come back.
 
     The sources of a missing partition stay in the index until it is retired. Then the next sync (with --watch, the one
-    after the next commit) removes those that no other partition has; if they are many, it stops at the brake. The
-    partition's tombstones end, too: sources that they withdrew return if another partition has them.
+    after the next commit) removes those that no other partition has. If they are a large share of the index, it stops
+    and names the option that allows it. The partition's tombstones end, too: sources that they withdrew return if
+    another partition has them.
 
     \b
     Example:

@@ -67,10 +67,10 @@ send the first to the client, and write the second into chunksink.toml, with a t
 def command(host: str, port: int, names: tuple[str, ...], source_url: str | None) -> int:
     """Serve a search page and its API (/api/search, described at /api/openapi.json) until Ctrl-C.
 
-    It follows syncs, rebuilds and rollbacks of other processes. On a loopback address anyone on this machine may
-    search, unless tokens are configured: then each request needs one. Other addresses require tokens. A token is for
+    It follows syncs, rebuilds and rollbacks of other processes. Without tokens in the configuration, anyone on this
+    machine may search, and only a loopback address is possible. With tokens, each request needs one. A token is for
     one tenant or for all. /readyz reports whether searches are answered, /healthz that the server runs, /status what is
-    in the index, /metrics both for Prometheus (extra `metrics`).
+    in the index, /metrics all of this for Prometheus (extra `metrics`).
 
     \b
     Examples:

@@ -41,14 +41,14 @@ def command(
     max_proof_age: str | None,
     as_json: bool,
 ) -> int:
-    """Show what readers see, what is held back and why, and whether a sync or a rebuild is due or under way.
+    """Show the live index, which sources are held and why, and whether a sync or a rebuild is due or running.
 
-    All of it comes from chunksink's records. `chunksink verify` reads the engines, `chunksink plan` shows what a sync
-    would do, and `chunksink doctor` whether it could run. Changed files are seen after `chunksink ingest`.
+    All of it comes from chunksink's records: no engine is asked (`chunksink verify` reads them), and changed files are
+    noticed only after `chunksink ingest`.
 
-    With --check, the exit codes are those of monitoring plugins: 0 OK; 1 WARNING, a change, the last sync or
-    the last verify is too old; 2 CRITICAL, there is no index, the last run failed, or verify found differences that
-    were not repaired; 3 UNKNOWN, the home or the chunks cannot be read. An AGE is a number of s, m, h or d.
+    With --check, the exit codes are those of monitoring plugins. 0 OK. 1 WARNING: a change, the last sync or the last
+    verify is too old. 2 CRITICAL: there is no index, the last run failed, or verify found differences that were not
+    repaired. 3 UNKNOWN: the home or the chunks cannot be read. An AGE is a number and s, m, h or d.
 
     \b
     Examples:

@@ -62,9 +62,8 @@ def command(
     """Check chunks and manifests against the contract, without any engine.
 
     Prints the number of findings of each code and the first five of them; --all prints one line for each finding:
-    CODE partition:line detail. Nothing is changed. Exits with 0 only when clean, with 3 otherwise; a warning counts
-    here, though it does not stop a rebuild. Every finding is also in the run record below HOME/runs. Partitions are
-    examined one by one: only a sync reports where two contradict each other.
+    CODE partition:line detail. Nothing is changed. Exits with 3 if there is any finding. A warning does not stop a
+    rebuild. `chunksink runs ID` shows every finding. Only a sync reports contradictions between partitions.
 
     \b
     Examples:

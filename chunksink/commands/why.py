@@ -24,7 +24,7 @@ _SHOWN = 3
 @json_option
 def command(name: str, as_json: bool) -> int:
     """Explain everything known about one chunk. CHUNK_ID is its id, a unique beginning of it, or the id of its
-    document in the engines. Of a FILE, named as `chunksink search` shows it, the first chunk is explained.
+    document in the engines. FILE is a name that `chunksink search` shows; its first chunk is explained.
 
     Shown are its places in the chunks and whether they count, whether its source is held and why, whether its vector
     is cached, and what each engine confirmed and has now. Exits with 5 if an engine does not answer.

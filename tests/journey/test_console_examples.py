@@ -67,7 +67,7 @@ def run_here(line: str, folder: Path) -> str:
     return run_in_bash(f"chunksink() {{ cat .out; cat .err >&2; return {code}; }}; {line}", folder)
 
 
-PAGES = ["README.md", "docs/quickstart.md", "docs/filters.md", "examples/README.md"]
+PAGES = ["README.md", "docs/quickstart.md", "docs/filters.md"]
 
 
 def run_block(block: str, folder: Path) -> str:
