@@ -165,7 +165,7 @@ class Index:
         """Update the index to match the chunks, with as few writes as possible.
 
         `strict` stops if any partition is invalid; `adopt` takes over builds of another home; `allow_deletions` is the
-        number of deletions allowed beyond the safety limit; `plan` is the hash of the plan to execute; `rebuild`
+        number of deletions allowed, even above the safety limit; `plan` is the hash of the plan to execute; `rebuild`
         rebuilds if the configured model has changed.
         """
         from chunksink.rebuild.sync import SyncOptions, sync

@@ -57,7 +57,7 @@ allow_deletions_option = click.option(
     type=click.IntRange(0),
     default=0,
     metavar="N",
-    help="Allow up to N deletions beyond the safety limit.",
+    help="Allow up to N deletions, even above the safety limit.",
 )
 
 

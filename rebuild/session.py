@@ -57,7 +57,7 @@ class RunOptions:
     adopt: bool = False
     """Take over builds of another home."""
     allow_deletions: int = 0
-    """Allow up to this many deletions beyond the safety limit."""
+    """Allow up to this many deletions, even above the safety limit."""
     deep: bool = False
     """In scans, also compare every vector with the cached one."""
 

@@ -28,13 +28,13 @@ def score_text(hit: SearchHit, *, fused: bool) -> str:
 
 def formula(answer: Answer, *, fused: bool) -> str:
     if not fused:
-        return "the engine's own score, from one leg"
+        return "the engine's own score, from one search"
     if answer.fusion == "ranks":
-        return "the sum of 1 / (60 + place) over the legs"
+        return "the sum of 1 / (60 + place) over both searches"
     if answer.evidence is None:
-        return "the scores of each leg scaled to 0..1, weighted by `fusion_weight`, and added"
+        return "the scores of each search scaled to 0..1, weighted by `fusion_weight`, and added"
     matched = f"the best keyword hit has {answer.evidence:.0%} of a full match"
-    return f"the scores of each leg scaled to 0..1, weighted and added; the weights follow from this: {matched}"
+    return f"the scores of each search scaled to 0..1, weighted and added; the weights follow from this: {matched}"
 
 
 def rerank_text(rerank: Reranked) -> str:
