@@ -22,7 +22,7 @@ from chunksink.exits import search_errors
 from chunksink.notifications import COMMANDS
 from chunksink.rebuild.errors import NoGeneration
 from chunksink.rebuild.freshness import freshness
-from chunksink.rebuild.run_records import RunRecord, runs_of
+from chunksink.rebuild.run_records import RunRecord, past_runs
 from chunksink.rebuild.state import State
 from chunksink.rebuild.status import HomeStatus
 from chunksink.search.page.site import SEARCH_PROBLEMS, SearchProblem
@@ -53,7 +53,7 @@ class HomeCollector(Collector):
             problem = error
         yield _gauge("home_readable", "Whether the records of the home can be read.", problem is None)
         yield _gauge("live", "Whether there is a live generation to search.", status is not None)
-        runs = list(runs_of(self._config.home_path, *COMMANDS))
+        runs = list(past_runs(self._config.home_path, *COMMANDS))
         if status is not None:
             yield from _state(status)
             yield from self._freshness(status)

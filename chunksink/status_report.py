@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Iterator
+from itertools import islice
 
 from chunksink.embeddings.errors import EmbeddingsError
 from chunksink.home_cache import existing_cache
@@ -170,6 +171,7 @@ def page_report(config: Config) -> Report:
     with State.existing(config.home_path) as state:
         refused, letters = _dead_letters(state)
     cache = list(_cache(config))
+    runs = map(_run, islice(past_runs(config.home_path), _RUNS))
     pending = max((sink.to_write + sink.to_remove + sink.open_intents for sink in status.sinks.values()), default=0)
     return Report(
         current=status.is_current,
@@ -188,7 +190,11 @@ def page_report(config: Config) -> Report:
             Section(
                 "Last verify", tuple(_verify_rows(status)), "No recent verify: `chunksink verify` compares the engines."
             ),
-            Section("Last runs", tuple(map(_run, past_runs(config.home_path, _RUNS))), "There is no record of a run."),
+            Section(
+                "Last runs",
+                tuple(runs),
+                "There is no record of a run.",
+            ),
             Section("Dead letters", tuple(letters), "No document was refused by an engine."),
             Section("Cache of vectors", tuple(cache), "There is no cache yet."),
         ),

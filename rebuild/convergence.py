@@ -3,7 +3,7 @@
 A sync runs it on the live builds, a repair on the live builds after a scan, a rebuild on new ones.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
 
@@ -27,7 +27,7 @@ from chunksink.sinks.projection import projection_id
 
 _ROUNDS = 3
 _PARTS = {MODEL: "load", EMBEDDED: "embed"}
-"""Names of kinds of work for the measured seconds. The others are sinks."""
+"""Names of measured work in `Session.seconds`. The names of sinks become `write SINK`."""
 
 
 @dataclass(eq=False)
@@ -40,13 +40,15 @@ class Convergence:
     outcome: RunOutcome
     lock: Lock = nullcontext
     """Taken for every step that writes records; by default the caller holds it."""
-    drift: dict[str, str] = field(default_factory=dict)
-    """The result of the last scan in words, by sink."""
+    differences: dict[str, str] = field(default_factory=dict)
+    """Examples from the last scan of each sink, for messages."""
 
     def check(self, *, scan: bool = False, deep: bool = False, sign: bool = True, spot_check: bool = False) -> bool:
-        """Compare marker and count of each build with its records, and with `spot_check` some documents. Scan builds
-        that differ, or with `scan` all builds. Without `sign`, markers of other homes or runs are kept. Returns whether
-        any build was scanned."""
+        """Compare marker and count of each build with its records, and scan builds that differ. Returns whether any
+        build was scanned.
+
+        With `scan`, all builds are scanned; with `deep`, scans also compare vectors; with `spot_check`, some documents
+        are compared, too. Without `sign`, a marker of another home or of an older copy is kept."""
         scanned = False
         for target in self._answering():
             with self.outcome.noting_failure(target.sink):
@@ -70,7 +72,7 @@ class Convergence:
         return scanned
 
     def plan(self, empty: Sequence[str] = ()) -> Plan:
-        """The plan for the builds, also for `empty` ones, which do not exist yet."""
+        """The plan for the targets that answer, and for `empty` builds, which do not exist yet."""
         db, builds = self.session.state.db, [target.build_id for target in self._answering()]
         for page in unhashed(db, builds):
             self.session.records.project(page)
@@ -78,38 +80,39 @@ class Convergence:
             return Plan(db, [*builds, *empty], removals=self.session.catalog.is_whole(), empty=empty)
 
     def run(self, plan: Plan) -> None:
-        """Execute the plan and check the builds again. Only the first round is reported; later ones repair."""
-        for number in range(_ROUNDS):
-            noted = {target.sink: target.build_id for target in self._answering()} if number == 0 else {}
+        """Execute the plan and check the builds. Scanned builds get another plan, which is not reported."""
+        reported = {target.sink: target.build_id for target in self._answering()}
+        for _ in range(_ROUNDS):
             if plan.is_empty():
-                self.outcome.note(plan, noted)
+                self.outcome.note(plan, reported)
+            else:
+                self._execute(plan, reported)
+            if plan.is_empty() or not self.check():
                 self._finish()
                 return
-            self._fill_cache(plan)
-            executor = Executor(self.session, self._answering(), self.embedder, self.outcome, self.lock)
-            with self.session.timed("index", plan.chunks_to_write(), "chunks") as bar:
-                try:
-                    executor.run(plan, bar.advance)
-                except PartitionChanged:  # report what was done before
-                    self.outcome.note(plan, noted)
-                    raise
-            # Not in a `finally`: an error from here would hide why the run failed.
-            with self.lock():
-                self.session.state.note_pace(executor.pace)
-                for work, (_, seconds) in executor.pace.items():
-                    self.session.note_seconds(_PARTS.get(work) or f"write {work}", seconds)
-                self.outcome.note(plan, noted)
-            if not self.check():
-                self._finish()
-                return
-            plan = self.plan()
+            plan, reported = self.plan(), {}
         raise NotVerified(
-            f"{'; '.join(self.drift.values())}. Still wrong after repair. Is another program writing to it?"
+            f"{'; '.join(self.differences.values())}. Still wrong after repair. Is another program writing to it?"
         )
 
+    def _execute(self, plan: Plan, reported: Mapping[str, str]) -> None:
+        self._fill_cache(plan)
+        executor = Executor(self.session, self._answering(), self.embedder, self.outcome, self.lock)
+        with self.session.timed("index", plan.chunks_to_write(), "chunks") as bar:
+            try:
+                executor.run(plan, bar.advance)
+            except PartitionChanged:  # report what was done before
+                self.outcome.note(plan, reported)
+                raise
+        # Not in a `finally`: an error from here would hide why the run failed.
+        with self.lock():
+            self.session.state.note_pace(executor.pace)
+            for work, (_, seconds) in executor.pace.items():
+                self.session.note_seconds(_PARTS.get(work) or f"write {work}", seconds)
+            self.outcome.note(plan, reported)
+
     def _fill_cache(self, plan: Plan) -> None:
-        """Let the engine compute the vectors that the plan needs. An endpoint computes elsewhere already, and vectors
-        that are recomputed on request are computed here."""
+        """Let `compute` embed the texts of the plan, unless an endpoint does or all vectors are recomputed."""
         compute, embedder = self.session.compute, self.embedder
         builds = [target.build_id for target in self._answering() if target.holds_vectors]
         if compute is None or not builds or embedder.info.device == "endpoint" or embedder.recomputes:
@@ -121,7 +124,7 @@ class Convergence:
             compute.embed(missing, embedder, bar.advance)
 
     def _note_projection(self) -> None:
-        """Record that searches may use the custom fields from now on."""
+        """Record that the builds have the custom fields, so that searches may use them."""
         projection, noted = projection_id(self.session.intake.fields), self.session.state.projections()
         with self.lock():
             for target in self._answering():
@@ -140,8 +143,8 @@ class Convergence:
         build_scan = Scan(db, target.build, build_id, self.session.records)
         signed = target.build.marker() in {self.session.marker(build_id, stamp) for stamp in receipts.stamps()}
         if not scan:
-            as_confirmed = signed and self._is_as_confirmed(target, receipts)
-            if as_confirmed and not (spot_check and spots.finds_drift(target.build, build_scan)):
+            matches = signed and self._has_confirmed_count(target, receipts)
+            if matches and not (spot_check and spots.finds_drift(target.build, build_scan)):
                 return False
             report.drifted = True
         report.scanned, began = True, utc_now()
@@ -151,22 +154,24 @@ class Convergence:
                 removals=self.session.catalog.is_whole(),
                 cached=self.embedder.expected if deep and target.holds_vectors else None,
             )
-        self.drift[target.sink] = f"{target.sink} differs from what was written: {build_scan.examples()}"
+        self.differences[target.sink] = f"{target.sink} differs from what was written: {build_scan.examples()}"
         lost, altered, names = build_scan.losses()
         report.lost, report.altered = max(report.lost, lost), max(report.altered, altered)
         report.drifted_sources = report.drifted_sources or tuple(names)
-        new_stamp = receipts.has_intents() or not build_scan.is_clean() if signed else sign
+        must_sign = sign
+        if signed:  # changed receipts need another stamp: an older copy of the build may have the present one
+            must_sign = receipts.has_intents() or not build_scan.is_clean()
         with self.lock():
-            if new_stamp:  # an older copy may have the present stamp; after a kill here, the next run scans again
+            if must_sign:  # after a kill during these steps, the next run scans again
                 receipts.expect_stamps(())
-            build_scan.make_receipts(receipts)
-            if new_stamp:
+            build_scan.make_receipts()
+            if must_sign:
                 self.session.stamp(target.build, receipts)
             spots.note_scan(began)
         return True
 
     def _finish(self) -> None:
-        """Adapt search settings to the size of the builds. After a change, a new stamp makes readers open it again."""
+        """Adapt search settings to the size of the builds. A new stamp makes readers open a changed build again."""
         for target in self._answering():
             settings = capability(target.build, SupportsSearchSettings)
             with self.outcome.noting_failure(target.sink):
@@ -179,8 +184,9 @@ class Convergence:
                     done.settings += tuple(changed)
         self._note_projection()
 
-    def _is_as_confirmed(self, target: Target, receipts: Receipts) -> bool:
-        """Whether the count is the confirmed one. Open intents make it meaningless; the plan or a scan closes them."""
+    def _has_confirmed_count(self, target: Target, receipts: Receipts) -> bool:
+        """Whether the engine has as many documents as the receipts. With open intents this is unknown: True if the next
+        plan closes all of them."""
         if receipts.has_intents():
             return not receipts.has_lasting_intents(removals=self.session.catalog.is_whole())
         return target.build.count() == receipts.documents()

@@ -3,20 +3,19 @@
 Made from the status of a home, the records of its runs, and the times of the files of the bus. Calls no engine.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from time import time
 
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.rebuild.run_records import UPDATES, RunRecord, runs_of
+from chunksink.rebuild.run_records import UPDATES, RunRecord, past_runs
 from chunksink.rebuild.status import HomeStatus
 
 _COMPLETE = ("ok", "refused")
 """Results of an update that confirmed every change. Refused documents are reported by the status."""
 LOCKED_OUT = ("HomeLocked", "IngestBusy")
-"""Errors of a run that met another one. They are no failure of the index."""
+"""Errors of a run that found the home in use. They do not count as failures of the index."""
 
 
 @dataclass(frozen=True)
@@ -25,8 +24,8 @@ class Freshness:
 
     lag: float | None
     """Age of the oldest change that the live index has not confirmed; 0 if there is none, None if the chunks are
-    missing. The time of a change is the commit of its partition, or the first run that met it. It is never earlier than
-    the last complete update."""
+    missing. A change is as old as its partition, or as the first run that met it, but no older than the last complete
+    update."""
     updated: float | None
     """Age of the last sync, repair or rebuild that confirmed every change."""
     verified: float | None
@@ -38,19 +37,17 @@ class Freshness:
     has_drift: bool
     """A `verify` found differences, and no repair, rebuild or successful `verify` of the same depth followed."""
     failed_run: RunRecord | None
-    """The last run that read or wrote the index, if it failed; else the last `ingest`, if that failed. A sync does not
-    make up for a failed ingest."""
+    """The last verify, sync, repair or rebuild, if it failed; else the last ingest, if it failed."""
 
 
 def freshness(status: HomeStatus, home: Path, root: BusRoot, now: float | None = None) -> Freshness:
     """`now` is in seconds since 1970."""
     at = time() if now is None else now
-    updates = list(_since_complete_update(home))
-    complete = updates.pop() if updates and _is_complete(updates[-1]) else None
-    verdicts = [run for run in runs_of(home, "verify") if run.status in ("ok", "drift")]
+    complete, later = _updates(home)
+    verdicts = [run for run in past_runs(home, "verify") if run.status in ("ok", "drift")]
     last, deep = next(iter(verdicts), None), next((run for run in verdicts if run.facts.get("deep")), None)
     return Freshness(
-        lag=_lag(status, root, complete, updates, at),
+        lag=_lag(status, root, complete, later, at),
         updated=_age(complete, at),
         verified=_age(last, at),
         verdict=last.status if last else None,
@@ -74,14 +71,16 @@ def _lag(
     return max(0.0, at - max(confirmed, min(changes, default=confirmed)))
 
 
-def _since_complete_update(home: Path) -> Iterator[RunRecord]:
-    """Runs that met a change, newest first, and at the end the last complete update, if it is recorded."""
-    for run in runs_of(home, "ingest", *UPDATES):
-        is_ingest = run.command == "ingest"
-        if run.error not in LOCKED_OUT and (not is_ingest or run.facts.get("report", {}).get("partitions")):
-            yield run
+def _updates(home: Path) -> tuple[RunRecord | None, list[RunRecord]]:
+    """The last complete update, and later runs that met a change."""
+    later: list[RunRecord] = []
+    for run in past_runs(home, "ingest", *UPDATES):
         if _is_complete(run):
-            return
+            return run, later
+        changed = run.command != "ingest" or run.facts.get("report", {}).get("partitions")
+        if changed and run.error not in LOCKED_OUT:
+            later.append(run)
+    return None, later
 
 
 def _is_complete(run: RunRecord) -> bool:
@@ -89,14 +88,14 @@ def _is_complete(run: RunRecord) -> bool:
 
 
 def _has_drift(home: Path) -> bool:
-    is_cleared = False
-    for run in runs_of(home, "verify", "repair", "rebuild"):
+    verified = False  # by a later `verify`, which did not compare vectors
+    for run in past_runs(home, "verify", "repair", "rebuild"):
         is_deep = bool(run.facts.get("deep"))
         if _is_complete(run) or (run.status == "ok" and is_deep):
             return False
-        if run.status == "drift" and (is_deep or not is_cleared):
+        if run.status == "drift" and (is_deep or not verified):
             return True
-        is_cleared = is_cleared or run.status == "ok"
+        verified = verified or run.status == "ok"
     return False
 
 
@@ -106,8 +105,8 @@ def _failed_run(home: Path) -> RunRecord | None:
 
 
 def _last_result(home: Path, *commands: str) -> RunRecord | None:
-    """The last of these runs that was neither stopped nor locked out."""
-    for run in runs_of(home, *commands):
+    """The last of these runs that ended without being interrupted or locked out."""
+    for run in past_runs(home, *commands):
         if run.finished and run.status != "interrupted" and run.error not in LOCKED_OUT:
             return run
     return None

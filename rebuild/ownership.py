@@ -9,7 +9,6 @@ from contextlib import closing, suppress
 from itertools import islice
 
 from chunksink.rebuild.errors import OtherHome
-from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.scan import Scan
 from chunksink.rebuild.schema import exists
 from chunksink.rebuild.session import Session
@@ -128,7 +127,7 @@ def recover_receipts(session: Session, beside: Iterable[str] = ()) -> list[str]:
                 scan = Scan(session.state.db, build, build_id, session.records)
                 with session.timed(f"scan {sink.name}", build.count(), "chunks") as bar:
                     scan.run(bar.advance, removals=False)
-                scan.make_receipts(Receipts(session.state.db, build_id))
+                scan.make_receipts()
             recovered.append(build_id)
     return recovered
 

@@ -6,7 +6,7 @@ meanwhile.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -35,14 +35,15 @@ from chunksink.rebuild.state import NO_MODEL, Generation, State
 from chunksink.rebuild.targets import Opening, Target, open_targets
 from chunksink.sinks.capabilities import SupportsPrepare, capability
 
-_ROUNDS = 6
-_LAST_ATTEMPTS = 20
+_ROUNDS = 5
+_LOCKED_ROUNDS = 20
+"""Further rounds, in which no other run reads chunks."""
 _WORTH_PREPARING = 4 * 2**20
 """Bytes of chunks. Preparing a sink takes a second, which pays off if writing takes a few."""
 
 Check = Callable[[Generation | None, Generation], Mapping[str, Any]]
-"""Gets the live generation and a new one, which is verified. Its result goes to the report; an error prevents the
-flip."""
+"""Compares the new generation, which has been verified, with the live one. Its result goes to the report. An error
+prevents the flip."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +52,14 @@ class RebuildOptions(RunOptions):
     """Share the live builds of these sinks, which this run does not write."""
     fresh_cache: bool = False
     """Compute every vector again."""
-    held_are_left_out: bool = False
-    """Leave out invalid chunks if there is no live index that could lose documents."""
+    leave_out_held: bool = False
+    """Leave out missing and invalid chunks in a first index. A live index could lose documents by it."""
     check: Check | None = None
+
+    def require_valid(self, session: Session) -> None:
+        """InvalidBus unless all chunks are valid or may be left out."""
+        if session.state.live_or_none() is not None or not self.leave_out_held:
+            session.catalog.require_valid()
 
 
 def _prepare(session: Session) -> None:
@@ -70,9 +76,7 @@ def rebuild(session: Session, options: RebuildOptions = RebuildOptions()) -> Run
     with session.lock(WAIT_SECONDS):
         _prepare(session)
         session.refresh(reread=True)
-    live = session.state.live_or_none()
-    if live is not None or not options.held_are_left_out:
-        session.catalog.require_valid()
+    options.require_valid(session)  # before the model is loaded
     embedder = session.embedders.configured(with_model=session.wants_vectors)
     building = Rebuild(session, embedder, options)
     return conclude(session, building.run(), building.outcome, embedder, repeated=True)
@@ -86,7 +90,7 @@ class Rebuild:
     outcome: RunOutcome = field(default_factory=RunOutcome)
     live: Generation | None = None
     recovered: Sequence[str] = ()
-    """Builds whose receipts were recovered because the records are lost."""
+    """Builds whose receipts were lost, and recovered by a scan."""
 
     def run(self) -> Generation:
         """Fill, verify and flip; returns the new live generation. Continues an unfinished one of the same kind."""
@@ -95,7 +99,7 @@ class Rebuild:
                 self.live = live_generation(self.session, adopt=self.options.adopt)
                 # Before hours of work, and before receipts of existing builds are made.
                 require_ours(self.session, self.session.sinks, adopt=self.options.adopt, sign=True)
-                self._check_live_receipts()
+                self._check_receipts()
                 self._refresh()
                 generation = self._begin()
                 if self.options.fresh_cache:
@@ -108,8 +112,8 @@ class Rebuild:
                 self._add_not_removed(drop_orphans(self.session))
         return generation
 
-    def _check_live_receipts(self) -> None:
-        """The brake uses receipts, so they are compared with the live builds, or recovered if they are lost."""
+    def _check_receipts(self) -> None:
+        """Compare the receipts of the live builds with the engines, for the brake. Recover them if they are lost."""
         if self.live is None:
             self.recovered = retry_if_rewritten(partial(recover_receipts, self.session, sorted(self.options.keep)))
         else:
@@ -118,24 +122,20 @@ class Rebuild:
                 Convergence(self.session, targets, self.embedder, unreported).check(sign=False)
 
     def _refresh(self) -> None:
+        """Read changed chunks. Raises an error if some are invalid, or if the brake stops the run."""
         self.session.refresh()
+        self.options.require_valid(self.session)
         live = self.live = self.session.state.live_or_none()  # a rollback may have changed it
-        if live is not None or not self.options.held_are_left_out:
-            self.session.catalog.require_valid()
         builds = self.recovered if live is None else list(live.builds.values())
         brake(self.session.state.db, builds, self.options.allow_deletions)
 
     def _begin(self) -> Generation:
-        """The unfinished generation if this run would make an equal one; else a new one."""
+        """The generation to fill: an unfinished one if this run can continue it, else a new one."""
         live = {} if self.live is None else self.live.builds
         shared = {name: live[name] for name in live if name in self.options.keep - set(self.session.sinks)}
-        encoder, model = self._model(shared)
-        unfinished = self.session.state.unfinished()
-        # With `fresh_cache`, its vectors are outdated.
-        if unfinished is not None and not self.options.fresh_cache and self._equals(unfinished, shared, encoder, model):
-            return unfinished
         run = new_run_id()
-        generation = Generation(
+        encoder, model = self._model(shared)
+        new = Generation(
             id=run,
             created_at=utc_now(),
             encoder=encoder,
@@ -143,40 +143,39 @@ class Rebuild:
             # Short lower-case names, because engines restrict names.
             builds={name: f"{name}-{run.lower()}" for name in self.session.sinks} | shared,
         )
-        self.session.state.add_generation(generation)
-        return generation
+        unfinished = self.session.state.unfinished()
+        # With `fresh_cache`, its vectors are outdated.
+        if unfinished is not None and not self.options.fresh_cache and self._is_alike(unfinished, new):
+            return unfinished
+        self.session.state.add_generation(new)
+        return new
 
-    def _equals(
-        self, unfinished: Generation, shared: dict[str, str], encoder: EncoderSettings, model: ModelInfo
-    ) -> bool:
-        """Whether it has the sinks and model of this run, and shares only the builds that this run keeps: shared builds
-        are never written."""
-        builds, is_shared = unfinished.builds, self.session.state.is_shared
-        theirs = {name: build for name, build in builds.items() if is_shared(build, unfinished)}
+    def _is_alike(self, unfinished: Generation, new: Generation) -> bool:
+        """Whether both have the same model, the same sinks and the same shared builds."""
+        shared = {build for build in unfinished.builds.values() if self.session.state.is_shared(build, unfinished)}
         return (
-            theirs == shared
-            and builds.keys() - theirs.keys() == self.session.sinks.keys()
-            and (unfinished.encoder, unfinished.model_fingerprint) == (encoder, model.fingerprint)
+            unfinished.builds.keys() == new.builds.keys()
+            and shared == {build for name, build in new.builds.items() if name not in self.session.sinks}
+            and (unfinished.encoder, unfinished.model_fingerprint) == (new.encoder, new.model_fingerprint)
         )
 
     def _model(self, shared: Iterable[str]) -> tuple[EncoderSettings, ModelInfo]:
-        """The one model of all builds with vectors; OtherModel if there would be two."""
-        live = self.live
+        """The one model of all builds with vectors. OtherModel if the shared builds have another one."""
+        live, settings, info = self.live, self.embedder.settings, self.embedder.info
         kept = [name for name in shared if self.session.sink(name).wants_vectors]
-        if live is None or not live.holds_vectors or not kept:
-            live = None
-        if not self.session.wants_vectors:
-            return (self.embedder.settings, NO_MODEL) if live is None else (live.encoder, live.model)
-        if live is not None and live.model_fingerprint != self.embedder.info.fingerprint:
-            raise OtherModel(
-                f"{' and '.join(kept)} would keep vectors of {live.encoder.model}, and this run would use "
-                f"{self.embedder.info.name}: rebuild all sinks together"
-            )
-        return self.embedder.settings, self.embedder.info
+        if live is not None and live.holds_vectors and kept:
+            if not self.session.wants_vectors:
+                return live.encoder, live.model
+            if live.model_fingerprint != info.fingerprint:
+                raise OtherModel(
+                    f"{' and '.join(kept)} would keep vectors of {live.encoder.model}, and this run would use "
+                    f"{info.name}: rebuild all sinks together"
+                )
+        return settings, info if self.session.wants_vectors else NO_MODEL
 
     def _fill(self, generation: Generation) -> None:
-        """Write and verify in rounds, until the chunks are unchanged after a verification. Then flip, under the lock of
-        that comparison."""
+        """Write and verify in rounds, until no chunk has changed during a round. Then flip, before another run can read
+        changed chunks."""
         with ExitStack() as stack:
             with self.session.lock():
                 opening = Opening(heal=True, adopt=self.options.adopt)
@@ -184,20 +183,19 @@ class Rebuild:
             convergence = Convergence(self.session, targets, self.embedder, self.outcome, self.session.lock)
             convergence.check()
             convergence.update_settings(generation)  # an earlier run may have begun with others
-            verified = False
-            for remaining in reversed(range(_ROUNDS)):
-                with self.session.lock():
-                    self._refresh()
-                    verified = verified and convergence.plan().is_empty()
-                    if not verified and remaining == 0:
-                        verified = self._last_round(generation, convergence, targets)
-                    if verified:
-                        if self.live is not None:
-                            self._compare_with_live(self.live, generation, targets)
-                        flip(self.session, generation, adopt=self.options.adopt)
-                        return
-                if remaining:
+            for number in range(_ROUNDS + _LOCKED_ROUNDS):
+                locked = number >= _ROUNDS
+                with self.session.lock() if locked else nullcontext():
                     verified = self._round(generation, convergence, targets)
+                    with self.session.lock():
+                        if not (locked and verified):
+                            self._refresh()
+                            verified = verified and convergence.plan().is_empty()
+                        if verified:
+                            if self.live is not None:
+                                self._compare_with_live(self.live, generation, targets)
+                            flip(self.session, generation, adopt=self.options.adopt)
+                            return
         raise NotVerified(
             "the chunks kept changing during the rebuild, so it could not finish; the live generation is untouched. "
             "Run it again"
@@ -211,7 +209,7 @@ class Rebuild:
         self.outcome.model_change = model_change(self.session, live, generation, self.embedder)
 
     def _remove_surplus(self, keep: str | None = None) -> None:
-        """Drop old generations. One that cannot be dropped is tried once; a later run tries again."""
+        """Drop old generations, except those that an engine refused to drop earlier in this run."""
         for generation in self.session.state.surplus_generations(keep=keep):
             if not self.outcome.not_removed.keys() & set(generation.builds.values()):
                 self._add_not_removed(drop(self.session, generation))
@@ -220,7 +218,7 @@ class Rebuild:
         self.outcome.not_removed |= {each.build: each for each in builds}
 
     def _round(self, generation: Generation, convergence: Convergence, targets: list[Target]) -> bool:
-        """Execute a plan, verify and check. False if the chunks have changed meanwhile."""
+        """Write what is missing, then verify and check it. False if chunks have changed meanwhile."""
         try:
             convergence.run(convergence.plan())
             for error in self.outcome.failed.values():
@@ -231,15 +229,6 @@ class Rebuild:
         except PartitionChanged:
             return False
         return True
-
-    def _last_round(self, generation: Generation, convergence: Convergence, targets: list[Target]) -> bool:
-        """Rounds under the lock, so that no other run reads chunks. If a partition is rewritten meanwhile, the next
-        attempt has less to do."""
-        for _ in range(_LAST_ATTEMPTS):
-            if self._round(generation, convergence, targets):
-                return True
-            self._refresh()
-        return False
 
     def _verify(self, targets: Sequence[Target]) -> None:
         """All builds in parallel: one engine reads while documents of another are compared."""
@@ -267,7 +256,7 @@ class Rebuild:
                 if not Plan(state.db, [target.build_id], removals=removals).is_empty():
                     raise PartitionChanged("another run has read changed chunks meanwhile")
                 examples = scan.examples()
-                scan.make_receipts(Receipts(state.db, target.build_id))
+                scan.make_receipts()
         raise NotVerified(
             f"{target.sink} differs from what was written: {examples}; the live index is untouched. Run it again to "
             "write these sources again"

@@ -1,7 +1,7 @@
-"""What each build has confirmed (receipts), which writes were started (intents), and what engines refused.
+"""The records of a build: receipts (what it has confirmed), intents (started writes) and dead letters (refusals).
 
-An open intent means that the family's state in the build is unknown, even if there is a receipt. Only a new receipt
-closes it. Receipts are never proof: a scan can recreate them from the engine's documents.
+While an intent is open, the family's state in the build is unknown, even if there is a receipt. Only a new receipt
+closes the intent. Receipts are never proof: a scan can recreate them from the engine's documents.
 """
 
 from __future__ import annotations
@@ -26,12 +26,13 @@ WITHOUT_VECTOR = "its text has no vector: "
 
 @dataclass(frozen=True)
 class Receipt:
-    """A family as a build has confirmed it, without refused documents. The label is the source's name."""
-
     family: str
     family_hash: str
+    """Of the version that the build has confirmed."""
     documents: int
+    """Without refused ones."""
     label: str = ""
+    """The name of the source."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,8 @@ class DeadLetter:
 
 @dataclass(frozen=True, eq=False)
 class Receipts:
+    """All records of one build."""
+
     db: Database
     build_id: str
 
@@ -97,7 +100,8 @@ class Receipts:
         return exists(self.db, "intent where build = ?", [self.build_id])
 
     def has_lasting_intents(self, *, removals: bool) -> bool:
-        """Whether an intent is open that no plan closes now: its family is held, or may not be removed yet."""
+        """Whether the next plan leaves an intent open, because its family is held. Without `removals`, a plan removes
+        nothing either."""
         retired = "" if removals else "or family not in (select family from current)"
         return exists(
             self.db, f"intent where build = ? and (family in (select family from held) {retired})", [self.build_id]
@@ -115,7 +119,8 @@ class Receipts:
         return [DeadLetter(*row) for row in rows]
 
     def next_without_vector(self, limit: int) -> dict[str, set[str]]:
-        """Refused documents whose text has no vector, by family. Documents that waited longest come first."""
+        """Documents to try again that were refused because their text has no vector, by family. Each call returns those
+        that have waited longest."""
         chosen = (
             "select id from dead_letter where build = :build and substr(reason, 1, length(:reason)) = :reason "
             "and family in (select family from current) and family not in (select family from held) "
@@ -130,14 +135,14 @@ class Receipts:
         return documents
 
     def retry_dead_letters(self) -> int:
-        """Let the next sync send the families of dead letters again. Returns the number of dead letters."""
+        """Make the next sync send the families with dead letters again. Returns the number of dead letters."""
         with write_transaction(self.db):
             letters = "select build, family from dead_letter where build = ?"
             self.db.execute(f"insert or ignore into intent {letters}", [self.build_id])
             return self.refused()
 
     def stamps(self) -> set[str]:
-        """Stamps that the marker may have, or "" if none is recorded. Older copies of the build have other stamps."""
+        """The stamps that the marker may have; "" if none is recorded. Older copies of the build have other stamps."""
         rows = self.db.execute("select stamp from stamp where build = ?", [self.build_id]).fetchall()
         return {stamp for (stamp,) in rows} or {""}
 
@@ -158,7 +163,7 @@ class Receipts:
 
 
 def receipts_of_live(state: State, sink: str | None = None) -> dict[str, Receipts]:
-    """The records of the live builds by sink: of one sink or of all."""
+    """The records of the live builds, or of the one in this sink, by sink."""
     builds = state.live().builds
     if sink is not None and sink not in builds:
         raise UnknownSink(f"the live index is in {', '.join(builds)}; there is no sink {sink!r:.100} in it")

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import orjson
+
 from chunksink.chunkbus.brake import LEAST_CHUNKS, LEAST_SOURCES, SHRUNK, is_much
 from chunksink.rebuild.catalog import HeldFamily
 from chunksink.rebuild.errors import Brake, Removal
 from chunksink.rebuild.families import source_names
 from chunksink.rebuild.receipts import Receipts
-from chunksink.rebuild.schema import marks
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
@@ -19,45 +20,43 @@ if TYPE_CHECKING:
     from chunksink.chunkbus.layout import BusRoot
 
 GONE = "family not in (select family from current) and family not in (select family from held)"
-"""Condition for families in the index that the chunks no longer have."""
+"""SQL: the chunks no longer have the family."""
 _NAMED = 100
-WITHHELD = "removal withheld while a partition is missing or invalid"
+_WITHHELD = "removal withheld while a partition is missing or invalid"
 
-_CONFIRMED = "family_hash <> ''"
-"""Selects receipts of our documents. A scan also makes receipts for documents of other programs, which may be removed
-without a flag."""
-
-_RECORDED = "receipt where build in ({builds}) and documents > 0"
+_RECORDED = "receipt where build in (select value from json_each(:builds)) and documents > 0"
+# For each family in the builds, how many documents it had. A scan also makes receipts without a hash, for documents of
+# other programs: these may be removed without a flag.
+_CONFIRMED = f"""
+select family, coalesce(max(documents) filter (where family_hash <> ''), 0) as had
+from {_RECORDED} group by family
+"""
 # A family that was withdrawn before its partition was lost is in no index, so it is not held.
 _HELD = f"""
 select family, reason, detail from held
 where family in (select family from current) or family in (select family from {_RECORDED})
 union all
-select distinct family, 'withheld', '{WITHHELD}' from {_RECORDED}
+select distinct family, 'withheld', '{_WITHHELD}' from {_RECORDED}
 and exists (select 1 from partition where state <> 'valid') and {GONE}
 """
 
 
 def large_removal(db: Database, builds: Sequence[str], allowed: int = 0) -> Removal | None:
     """The removal from these live builds that the brake would stop."""
-    recorded = (
-        f"select family, coalesce(max(documents) filter (where {_CONFIRMED}), 0) as had "
-        f"from {_of(_RECORDED, builds)} group by family"
-    )
-    removed, lost, total, chunks = db.execute(
+    removed, removed_chunks, total, total_chunks = db.execute(
         f"select coalesce(sum({GONE}), 0), coalesce(sum(had) filter (where {GONE}), 0), count(*), sum(had) "
-        f"from ({recorded})",
-        list(builds),
+        f"from ({_CONFIRMED})",
+        _named(builds),
     ).fetchone()
-    shrunk, less = db.execute(
-        f"select count(*), coalesce(sum(had - chunks), 0) from ({recorded}) join current using (family) "
+    shrunk, shrunk_by = db.execute(
+        f"select count(*), coalesce(sum(had - chunks), 0) from ({_CONFIRMED}) join current using (family) "
         f"where chunks * {SHRUNK} < had and family not in (select family from held)",
-        list(builds),
+        _named(builds),
     ).fetchone()
-    affected, lost = removed + shrunk, lost + less
-    is_large = is_much(removed, total, LEAST_SOURCES) or is_much(lost, chunks or 0, LEAST_CHUNKS)
+    affected, chunks = removed + shrunk, removed_chunks + shrunk_by
+    is_large = is_much(removed, total, LEAST_SOURCES) or is_much(chunks, total_chunks or 0, LEAST_CHUNKS)
     if is_large and affected > allowed:
-        return Removal(affected, total, f"--allow-deletions {affected}", lost)
+        return Removal(affected, total, f"--allow-deletions {affected}", chunks)
     return None
 
 
@@ -68,10 +67,10 @@ def brake(db: Database, live_builds: Sequence[str], allowed: int) -> None:
         return
     examples = (
         "select max(coalesce(nullif(label, ''), family)) from receipt left join current using (family) "
-        f"where build in ({marks(live_builds)}) and documents > 0 and family not in (select family from held) "
+        "where build in (select value from json_each(:builds)) and family not in (select family from held) "
         f"and coalesce(chunks, 0) * {SHRUNK} < documents group by family order by 1 limit 3"
     )
-    names = ", ".join(name for (name,) in db.execute(examples, list(live_builds)))
+    names = ", ".join(name for (name,) in db.execute(examples, _named(live_builds)))
     raise Brake(
         removal,
         f"{removal.sources} would be removed or lose most of their chunks; nothing was written. If that is intended, "
@@ -80,8 +79,8 @@ def brake(db: Database, live_builds: Sequence[str], allowed: int) -> None:
 
 
 def brake_refusals(db: Database, sink: str, live_build: str, new_build: str, allowed: int) -> None:
-    """Stop a flip to a build whose engine refused a large share of the documents, unless the live build lacks as many
-    or `allowed` covers them."""
+    """Stop a flip to a build whose engine refused a large share of the documents. Not if the live build lacks about as
+    many, or `allowed` covers them."""
     new = Receipts(db, new_build)
     refused, before = new.refused(), Receipts(db, live_build).refused()
     total = refused + new.documents()
@@ -89,7 +88,7 @@ def brake_refusals(db: Database, sink: str, live_build: str, new_build: str, all
         return
     reason = new.dead_letters(1)[0].reason
     removal = Removal(refused, total, f"--allow-deletions {refused}")
-    new.retry_dead_letters()
+    new.retry_dead_letters()  # the next rebuild sends them again
     raise Brake(
         removal,
         f"{sink} refused {refused:,} of {total:,} documents, one of them because: {reason:.300}. The live index is "
@@ -99,25 +98,21 @@ def brake_refusals(db: Database, sink: str, live_build: str, new_build: str, all
 
 
 def held_families(db: Database, root: BusRoot, builds: Sequence[str], limit: int = -1) -> list[HeldFamily]:
-    """Families that stay in these builds unchanged, and why. Some that were never indexed get their names from their
-    chunks."""
-    label = _of("select max(label) from receipt r where r.build in ({builds}) and r.family = h.family", builds)
-    rows = db.execute(
-        f"select h.*, coalesce(({label}), '') from ({_of(_HELD, builds)}) h order by family limit ?",
-        [*builds, *builds, *builds, limit],
-    )
-    held = [HeldFamily(*row) for row in rows]
+    """Families that stay in these builds unchanged, and why. The first hundred without a recorded name get it from
+    their chunks."""
+    label = f"select max(label) from {_RECORDED} and family = h.family"
+    select = f"select h.*, coalesce(({label}), '') from ({_HELD}) h order by family limit :limit"
+    held = [HeldFamily(*row) for row in db.execute(select, _named(builds) | {"limit": limit})]
     names = source_names(db, root, [each.family for each in held if not each.source][:_NAMED])
     return [replace(each, source=each.source or names.get(each.family, "")) for each in held]
 
 
 def held_by_reason(db: Database, builds: Sequence[str]) -> dict[str, int]:
     """How many families are held for each reason, the most frequent first."""
-    rows = db.execute(
-        f"select detail, count(*) from ({_of(_HELD, builds)}) group by detail order by 2 desc, 1", [*builds, *builds]
-    )
-    return dict(rows.fetchall())
+    select = f"select detail, count(*) from ({_HELD}) group by detail order by 2 desc, 1"
+    return dict(db.execute(select, _named(builds)).fetchall())
 
 
-def _of(select: str, builds: Sequence[str]) -> str:
-    return select.format(builds=marks(builds))
+def _named(builds: Sequence[str]) -> dict[str, str | int]:
+    """The value of `:builds`."""
+    return {"builds": orjson.dumps(list(builds)).decode()}

@@ -20,11 +20,11 @@ _FOLDER = "runs"
 UNFINISHED = "killed or still running"
 UPDATES = ("sync", "repair", "rebuild")
 """Commands that update the live index."""
-_WITHOUT_RESULT = ("failed", "interrupted")
-_NO_FACTS = ("event", "run_id", "at", "status", "error")
+_COMMON = ("event", "run_id", "at", "status", "error")
+"""Fields of every last line. The others are the facts of the command."""
 _KEPT = ("event", "run_id", "at", "command", "status")
-"""Fields that a blanked line keeps, because they never name a source."""
-_NO_NAMES = {*_KEPT, "sink", "generation", "code", "severity"}
+"""Fields that a blanked line keeps."""
+_NEVER_NAME_SOURCES = {*_KEPT, "sink", "generation", "code", "severity"}
 
 
 @dataclass(frozen=True)
@@ -45,35 +45,30 @@ class RunRecord:
     def finished(self) -> bool:
         return self.status != UNFINISHED
 
-
-def past_runs(home: Path, limit: int | None = None) -> Iterator[RunRecord]:
-    """The newest first."""
-    for file in _files(home)[:limit]:
-        run = _run(file)
-        if run is not None:
-            yield run
+    @property
+    def was_stopped(self) -> bool:
+        """Whether an error or the user stopped it."""
+        return self.status in ("failed", "interrupted")
 
 
-def newest_run(home: Path, *commands: str, unfinished: bool = False) -> RunRecord | None:
-    """The last run of one of these commands that has a result, or with `unfinished` may still get one."""
-    for run in runs_of(home, *commands):
-        if run.status not in _WITHOUT_RESULT and (unfinished or run.finished):
-            return run
-    return None
-
-
-def runs_of(home: Path, *commands: str) -> Iterator[RunRecord]:
-    """Runs of these commands, the newest first."""
+def past_runs(home: Path, *commands: str) -> Iterator[RunRecord]:
+    """The runs of these commands, or of all, newest first."""
     for file in _files(home):
-        if next(read_events(file), {}).get("command") in commands:
+        if not commands or next(read_events(file), {}).get("command") in commands:
             run = _run(file)
             if run is not None:
                 yield run
 
 
+def newest_run(home: Path, *commands: str) -> RunRecord | None:
+    """The last run of one of these commands that was neither stopped by an error or the user nor killed."""
+    results = (run for run in past_runs(home, *commands) if run.finished and not run.was_stopped)
+    return next(results, None)
+
+
 def last_update(home: Path) -> RunRecord | None:
-    """The last run that updated the live index."""
-    return newest_run(home, *UPDATES, unfinished=True)
+    """The last run that updated the live index, or may be updating it now."""
+    return next((run for run in past_runs(home, *UPDATES) if not run.was_stopped), None)
 
 
 def count_runs(home: Path) -> int:
@@ -121,7 +116,7 @@ def _run(file: Path) -> RunRecord | None:
         status=str(last.get("status", "")) if is_finished else UNFINISHED,
         seconds=_seconds(started_at, str(last.get("at", ""))) if is_finished else None,
         error=str(error) if is_finished and error else None,
-        facts={name: value for name, value in last.items() if name not in _NO_FACTS} if is_finished else {},
+        facts={name: value for name, value in last.items() if name not in _COMMON} if is_finished else {},
     )
 
 
@@ -133,7 +128,7 @@ def _seconds(started_at: str, ended_at: str) -> float | None:
 
 
 def blank(home: Path, names: Iterable[str]) -> int:
-    """Blanks lines with one of these names, also within a longer name; returns how many."""
+    """Erases lines that have one of these names, as a whole text or as words of one. Returns how many."""
     as_json = {name: orjson.dumps(name)[1:-1] for name in names}
     blanked = 0
     for file in _files(home):
@@ -141,11 +136,11 @@ def blank(home: Path, names: Iterable[str]) -> int:
         present = [re.escape(name) for name, written in as_json.items() if written in data]
         if not present:
             continue
-        named = re.compile(r"(?<!\w)(?:" + "|".join(present) + r")(?!\w)", re.ASCII)
+        any_name = re.compile(r"(?<!\w)(?:" + "|".join(present) + r")(?!\w)", re.ASCII)
         with file.open("r+b") as opened:
             start = 0
             for line in data.splitlines(keepends=True):
-                if _is_named(named, line):
+                if _matches(any_name, line):
                     opened.seek(start)
                     opened.write(_blanked(line))
                     blanked += 1
@@ -153,9 +148,9 @@ def blank(home: Path, names: Iterable[str]) -> int:
     return blanked
 
 
-def _is_named(named: re.Pattern[str], line: bytes) -> bool:
+def _matches(any_name: re.Pattern[str], line: bytes) -> bool:
     try:
-        return any(named.search(text) for text in _texts_in(orjson.loads(line)))
+        return any(any_name.search(text) for text in _texts_in(orjson.loads(line)))
     except ValueError:  # cut off by a kill; no reader uses the rest
         return True
 
@@ -170,12 +165,12 @@ def _texts_in(value: Any) -> Iterator[str]:
         for name, each in value.items():
             if not name.isidentifier():  # a reason why sources were held
                 yield name
-            if name not in _NO_NAMES:
+            if name not in _NEVER_NAME_SOURCES:
                 yield from _texts_in(each)
 
 
 def _blanked(line: bytes) -> bytes:
-    """A line of the same length without names."""
+    """A line of the same length that names no source."""
     end = b"\n" if line.endswith(b"\n") else b""
     try:
         facts = orjson.loads(line)

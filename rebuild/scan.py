@@ -17,7 +17,6 @@ from chunksink.chunkbus.store import write_transaction
 from chunksink.rebuild.embedder import Lookup, passage_of
 from chunksink.rebuild.families import FamilyReader, ProjectedFamily, label_of
 from chunksink.rebuild.plan import unhashed
-from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.removals import GONE
 from chunksink.rebuild.schema import exists, marks
 from chunksink.sinks.contract import Build, Stored
@@ -44,20 +43,20 @@ create temp table stored_family (family text primary key, hash text, documents i
 create temp table drift (kind text, id text, family text, label text);
 create index temp.drift_id on drift (id);
 """
-# A family with refused documents is compared document by document.
+# Families that may differ. Those with refused documents are always compared document by document.
 _SUSPECTS = """
 select family from current left join stored_family f using (family)
-where family not in (select family from held) {among}
+where family not in (select family from held) {condition}
 and (f.hash is not current.family_hash or family in (select family from dead_letter where build = ?))
 """
-# What was lost or altered, compared with the receipts from before the scan.
+# Sources that have lost documents or were altered, compared with the receipts from before the scan.
 _LOSSES = """
 select coalesce(nullif(r.label, ''), r.family) as name, r.documents > coalesce(f.documents, 0) as lost,
     r.family_hash is c.family_hash and r.family in (select family from drift) as altered
 from receipt r left join stored_family f using (family) left join current c using (family)
 where r.build = :build and (lost or altered)
 """
-# A refused document does not count as missing while its version is current, even if it waits to be sent again.
+# Refused documents of current versions. They do not count as missing, even if they wait to be sent again.
 _REFUSED = """
 select d.id from dead_letter d join receipt r using (build, family) join current c using (family)
 where d.build = ? and r.family_hash is c.family_hash
@@ -66,6 +65,7 @@ _UP_TO_DATE = """
 select family from receipt r join current c using (family)
 where r.build = :build and r.family_hash is c.family_hash
 """
+# Outdated records of the build.
 _FORGET = (
     "delete from changed where build = :build",
     "delete from dead_letter where build = :build and (family in (select family from drift) "
@@ -77,7 +77,7 @@ _FORGET = (
     "delete from intent where build = :build and (family in (select family from held) "
     "or family not in (select family from dead_letter where build = :build))",
 )
-# A document that differs from everything we wrote counts as changed, also after its held family is released.
+# Documents to send again. Held families were not compared: only documents without a valid hash are known to be wrong.
 _NOTE_CHANGED = """
 insert or ignore into changed
 select :build, family, id from drift where kind = 'changed'
@@ -89,7 +89,7 @@ select coalesce(nullif(max(label), ''), (select nullif(max(r.label), '') from re
     sum(kind = 'missing'), sum(kind = 'extra'), sum(kind = 'changed')
 from drift d group by family order by name, family
 """
-# Held families were not compared: their receipts get a hash only if it is that of the current version.
+# A receipt has a hash if the family matches its current version. Held families were not compared document by document.
 _MAKE_RECEIPTS = """
 insert into receipt
 select :build, f.family, case
@@ -132,8 +132,8 @@ class Scan:
         source do not count as extra."""
         for page in unhashed(self.db):
             self.records.project(page)
-        self._read(self.build.scan(content=True) if self.build else iter(()), on_chunks)
-        self._compare(self.db.execute(_SUSPECTS.format(among=""), [self.build_id]))
+        self._read(self.build.scan(content=True) if self.build else (), on_chunks)
+        self._compare()
         if removals:
             self.db.execute(f"insert into drift select 'extra', id, family, label from stored where {GONE}")
         if cached is not None and self.build is not None:
@@ -148,8 +148,7 @@ class Scan:
         """Whether documents of these families differ from the catalog. Reads only these families."""
         if self.build is not None:
             self._read(self.build.of_families(families, content=True))
-        among = f"and family in ({marks(families)})"
-        self._compare(self.db.execute(_SUSPECTS.format(among=among), [*families, self.build_id]))
+        self._compare(f"and family in ({marks(families)})", families)
         return not self.is_clean()
 
     def losses(self) -> tuple[int, int, list[str]]:
@@ -188,29 +187,29 @@ class Scan:
     def is_clean(self) -> bool:
         return not (self.damage or exists(self.db, "drift"))
 
-    def make_receipts(self, receipts: Receipts) -> None:
-        """Replace the receipts by the result. A family with drift gets one without a hash, so that the next plan writes
-        it."""
-        build = receipts.build_id
+    def make_receipts(self) -> None:
+        """Replace the receipts of the build by the result. A family with drift gets a receipt without a hash, so that
+        the next plan writes it."""
         with write_transaction(self.db):
-            for statement in _FORGET:
-                self.db.execute(statement, {"build": build})
-            self.db.execute(_NOTE_CHANGED, {"build": build})
-            self.db.execute(_MAKE_RECEIPTS, {"build": build})
+            for statement in (*_FORGET, _NOTE_CHANGED, _MAKE_RECEIPTS):
+                self.db.execute(statement, {"build": self.build_id})
 
-    def _read(self, stored: Iterator[Stored], on_chunks: Progress = lambda _rows: None) -> None:
+    def _read(self, documents: Iterable[Stored], on_chunks: Progress = lambda _rows: None) -> None:
         self.db.executescript(_TABLES)
-        self._insert("insert into stored values (?, ?, ?, ?)", map(self._row, stored), on_chunks)
+        self._insert("insert into stored values (?, ?, ?, ?)", self._stored_rows(documents), on_chunks)
         self._insert("insert into stored_family values (?, ?, ?, ?)", self._stored_families())
 
-    def _compare(self, rows: Iterable[tuple[str]]) -> None:
+    def _compare(self, condition: str = "", families: Sequence[str] = ()) -> None:
+        """Find families that may differ, all or those of the condition, and compare their documents."""
+        rows = self.db.execute(_SUSPECTS.format(condition=condition), [*families, self.build_id])
         suspects = [family for (family,) in rows]
         for start in range(0, len(suspects), _FAMILIES):
-            self._insert("insert into drift values (?, ?, ?, ?)", self._compared(suspects[start : start + _FAMILIES]))
+            self._insert("insert into drift values (?, ?, ?, ?)", self._drift(suspects[start : start + _FAMILIES]))
 
-    def _row(self, stored: Stored) -> tuple[object, ...]:
-        self.damage = self.damage or stored.damage
-        return stored.parent_id, stored.id, _hash(stored), label_of(stored.document) if stored.document else ""
+    def _stored_rows(self, documents: Iterable[Stored]) -> Iterator[tuple[object, ...]]:
+        for stored in documents:
+            self.damage = self.damage or stored.damage
+            yield stored.parent_id, stored.id, _hash(stored), label_of(stored.document) if stored.document else ""
 
     def _insert(
         self, statement: str, rows: Iterator[tuple[object, ...]], on_rows: Progress = lambda _rows: None
@@ -227,8 +226,8 @@ class Scan:
             members = list(rows_of_family)
             yield family, family_hash(hash for _, hash, _ in members), len(members), members[0][2]
 
-    def _compared(self, families: Sequence[str]) -> Iterator[tuple[str, str, str, str]]:
-        """Compares documents one by one: the kind of drift, id, family, and the name of the source."""
+    def _drift(self, families: Sequence[str]) -> Iterator[tuple[str, str, str, str]]:
+        """Rows of `drift` for these families, whose documents are compared one by one."""
         these = f"family in ({marks(families)})"
         stored: dict[str, dict[str, str]] = {family: {} for family in families}
         rows = self.db.execute(f"select family, id, hash from stored where {these}", list(families))
@@ -239,7 +238,7 @@ class Scan:
         rows = self.db.execute(f"{_REFUSED} and d.{these}", [self.build_id, *families])
         refused = {id for (id,) in rows}
         for expected in self.records.families(families):
-            yield from _drift(expected, stored[expected.family], refused)
+            yield from _differences(expected, stored[expected.family], refused)
 
     def _wrong_vectors(self, build: Build, cached: Lookup) -> Iterator[str]:
         """Ids of documents whose vector is missing or differs from the cached one."""
@@ -256,8 +255,11 @@ class Scan:
                     yield stored.id
 
 
-def _drift(expected: ProjectedFamily, stored: dict[str, str], refused: set[str]) -> Iterator[tuple[str, str, str, str]]:
-    """Removes compared documents from `stored`. After the last part of a family, the remaining ones are extra."""
+def _differences(
+    expected: ProjectedFamily, stored: dict[str, str], refused: set[str]
+) -> Iterator[tuple[str, str, str, str]]:
+    """Rows of `drift` for a family or a part of it. Removes compared documents from `stored`, which has the hashes of
+    the whole family by id. After the last part, the remaining ones are extra."""
     family, name = expected.family, expected.label
     for document in expected.documents:
         hash = stored.pop(document.id, None)

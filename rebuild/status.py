@@ -110,7 +110,7 @@ class HomeStatus:
     held_families: tuple[HeldFamily, ...]
     rebuild_due: str | None
     brake: Removal | None
-    """The removal, judged by the chunks last read, that would stop a sync without a flag."""
+    """The removal that would stop a sync without a flag, judging by the chunks that were last read."""
     locks: tuple[str, ...]
     last_run: RunRecord | None
     ingested_at: str | None
@@ -119,7 +119,7 @@ class HomeStatus:
     """When the live index was last synced, repaired or rebuilt."""
     last_verify: RunRecord | None
     is_restored: bool
-    """Restored from a backup, and not compared with the engines since, which a sync does."""
+    """Restored from a backup and not synced since. A sync compares it with the engines."""
 
     def __repr__(self) -> str:
         bus = f"{self.bus.families:,} families, {self.bus.chunks:,} chunks"
@@ -144,7 +144,7 @@ def status(
     *,
     named: int = -1,
 ) -> HomeStatus:
-    """`sinks` are the configured ones; `named` is how many held families are named, -1 for all."""
+    """`sinks` are the configured ones. `named` limits the held families that are named; -1 names all."""
     live, previous = state.live(), state.previous_or_none()
     catalog = Catalog(state)
     locks = held_locks(state.home)
@@ -159,7 +159,7 @@ def status(
         unconfigured=tuple(name for name in live.builds if name not in sinks),
         unbuilt=tuple(name for name in sinks if name not in live.builds),
         previous=None if previous is None else _generation(previous),
-        unfinished=_unfinished(state, "rebuild" in locks),
+        unfinished=_unfinished(state, under_way="rebuild" in locks),
         begun_flip=state.begun_flip() is not None,
         bus=_bus(state.db, catalog, root, intake),
         held=sum(held_by_reason(state.db, ids).values()),
@@ -167,7 +167,7 @@ def status(
         rebuild_due=due(live),
         brake=large_removal(state.db, ids) if is_whole else None,
         locks=locks,
-        last_run=next(past_runs(state.home, 1), None),
+        last_run=next(past_runs(state.home), None),
         ingested_at=None if ingested is None else ingested.started_at,
         updated_at=None if updated is None else updated.started_at,
         last_verify=newest_run(state.home, "verify"),
@@ -197,7 +197,7 @@ def _build(db: Any, build_id: str, projection: str, *, removals: bool) -> BuildS
     )
 
 
-def _unfinished(state: State, under_way: bool) -> UnfinishedStatus | None:
+def _unfinished(state: State, *, under_way: bool) -> UnfinishedStatus | None:
     unfinished = state.unfinished()
     if unfinished is None:
         return None
@@ -220,9 +220,12 @@ def _bus(db: Any, catalog: Catalog, root: BusRoot, intake: Intake) -> BusStatus:
 
 
 def _broken(db: Any, catalog: Catalog) -> tuple[BrokenPartition, ...]:
-    holding = "select count(distinct family) from chunk where partition = :key"
-    first = {key: "".join(map(str, catalog.findings(1, key))) for key in catalog.unread_partitions()}
+    rows = db.execute(
+        "select key, state, (select count(distinct family) from chunk where partition = key) from partition "
+        "where state <> ? order by key",
+        [VALID],
+    ).fetchall()
     return tuple(
-        BrokenPartition(key, state, first.get(key, ""), number(db, holding, {"key": key}))
-        for key, state in db.execute("select key, state from partition where state <> ? order by key", [VALID])
+        BrokenPartition(key, state, "".join(map(str, catalog.findings(1, key))), families)
+        for key, state, families in rows
     )

@@ -46,25 +46,24 @@ def sync(session: Session, options: SyncOptions = SyncOptions()) -> RunReport:
     outcome = RunOutcome()
     while True:
         with session.lock(WAIT_SECONDS):
-            live = live_generation(session, adopt=options.adopt)
-            if options.only_plan is not None:
-                return _sync_and_report(session, live or session.state.live(), options, outcome)
-            if live is not None and options.rebuild and session.rebuild_due(live):
-                live = None
-            unbuilt = None if live is None else _sink_without_build(session, live, outcome)
+            live = _live_to_sync(session, options)
+            unbuilt = None
+            if live is not None and options.only_plan is None:
+                unbuilt = _sink_without_build(session, live, outcome)
             if live is not None and unbuilt is None:
                 return _sync_and_report(session, live, options, outcome)
         if unbuilt is not None:
-            _build_beside(session, unbuilt, options, outcome)
-            continue
-        for error in session.unreachable.values():
-            raise error
-        with session.rebuild_lock():
-            with session.lock(WAIT_SECONDS):
-                live = live_generation(session, adopt=options.adopt)
-                built_meanwhile = live is not None and not (options.rebuild and session.rebuild_due(live))
-            if not built_meanwhile:
-                return rebuild(session, _options_of_first_build(session, options))
+            _build_sink(session, unbuilt, options, outcome)
+        elif (report := _build_all(session, options)) is not None:
+            return report
+
+
+def _live_to_sync(session: Session, options: SyncOptions) -> Generation | None:
+    """The live generation; None if all sinks must be built. The caller holds the writer's lock."""
+    live = live_generation(session, adopt=options.adopt)
+    if options.only_plan is not None:
+        return live or session.state.live()
+    return None if live is not None and options.rebuild and session.rebuild_due(live) else live
 
 
 def _sync_and_report(session: Session, live: Generation, options: SyncOptions, outcome: RunOutcome) -> RunReport:
@@ -82,9 +81,27 @@ def _sink_without_build(session: Session, live: Generation, outcome: RunOutcome)
     return next((sink for name, sink in session.sinks.items() if name not in tried), None)
 
 
-def _build_beside(session: Session, sink: Sink, options: SyncOptions, outcome: RunOutcome) -> None:
-    """Build this sink beside the live builds. If that fails, the others are synced nevertheless."""
-    beside = RebuildOptions(
+def _build_all(session: Session, options: SyncOptions) -> RunReport | None:
+    """Build all sinks. None if another run has done so meanwhile."""
+    for error in session.unreachable.values():
+        raise error
+    with session.rebuild_lock():
+        with session.lock(WAIT_SECONDS):
+            if _live_to_sync(session, options) is not None:
+                return None
+        # Engines that already have builds, because the records were lost, must not lose documents.
+        is_new = not any(sink.builds() for sink in session.sinks.values())
+        build_options = RebuildOptions(
+            adopt=options.adopt,
+            allow_deletions=options.allow_deletions,
+            leave_out_held=is_new and not options.strict,
+        )
+        return rebuild(session, build_options)
+
+
+def _build_sink(session: Session, sink: Sink, options: SyncOptions, outcome: RunOutcome) -> None:
+    """Add a build of this sink to the live generation. If that fails, the other sinks are synced nevertheless."""
+    build_options = RebuildOptions(
         adopt=options.adopt, allow_deletions=options.allow_deletions, keep=frozenset(session.config.sinks)
     )
     try:
@@ -95,7 +112,7 @@ def _build_beside(session: Session, sink: Sink, options: SyncOptions, outcome: R
                 return
             first_vectors = sink.wants_vectors and not live.holds_vectors
             embedder = session.embedders.of_live(live, first_vectors=first_vectors)
-            building = Rebuild(replace(session, sinks={sink.name: sink}), embedder, beside)
+            building = Rebuild(replace(session, sinks={sink.name: sink}), embedder, build_options)
             building.run()
         outcome.sinks |= building.outcome.sinks
         outcome.sink(sink.name).built = True
@@ -105,28 +122,17 @@ def _build_beside(session: Session, sink: Sink, options: SyncOptions, outcome: R
         session.log.write("waiting", sink=sink.name, reason=str(error))
 
 
-def _options_of_first_build(session: Session, options: SyncOptions) -> RebuildOptions:
-    """If engines have builds already, as when records were lost, documents could be lost. Then all chunks must be
-    valid."""
-    is_new = not any(sink.builds() for sink in session.sinks.values())
-    return RebuildOptions(
-        adopt=options.adopt,
-        allow_deletions=options.allow_deletions,
-        held_are_left_out=is_new and not options.strict,
-    )
-
-
 def sync_live(
     session: Session, live: Generation, embedder: DocumentEmbedder, options: SyncOptions, outcome: RunOutcome
 ) -> None:
     """Sync the live builds. The caller has held the writer's lock since it read the live generation."""
     attempt = partial(_sync, session, live, embedder, options, outcome)
-    if options.only_plan is not None:  # another attempt would execute another plan
+    if options.only_plan is not None:  # a second attempt would execute another plan
         attempt()
         return
     retry_if_rewritten(attempt)
     broken = {name for name, error in outcome.failed.items() if isinstance(error, BuildBroken)} & live.builds.keys()
-    if options.scan and broken:  # they turned out to be broken while being read or written, and are recreated
+    if options.scan and broken:  # known only after they were read or written
         for name in broken:
             session.sinks[name].drop(live.builds[name])
         retry_if_rewritten(attempt)
@@ -143,14 +149,14 @@ def _sync(
     if options.only_plan is not None:
         require_plan(session, live, embedder, options.only_plan, adopt=options.adopt)
 
-    def stop_large_removals() -> None:
-        if session.catalog.is_whole():
-            builds = [live.builds[name] for name in session.sinks if name in live.builds]
-            brake(session.state.db, builds, options.allow_deletions)
-
+    builds = [live.builds[name] for name in session.sinks if name in live.builds]
     if options.scan:
-        stop_large_removals()
-    opening = Opening(heal=options.scan, adopt=options.adopt, before_making=stop_large_removals)
+        _stop_large_removal(session, builds, options)
+    opening = Opening(
+        heal=options.scan,
+        adopt=options.adopt,
+        before_making=partial(_stop_large_removal, session, builds, options),
+    )
     with open_targets(session, live, outcome, opening) as targets:
         for target in targets:
             if target.made:
@@ -163,8 +169,8 @@ def _sync(
             _retry_refused_texts(session, embedder, targets)
         plan = convergence.plan()
         builds = [target.build_id for target in targets]
-        if session.catalog.is_whole() and plan.is_large_removal(builds):
-            brake(session.state.db, builds, options.allow_deletions)
+        if plan.is_large_removal(builds):
+            _stop_large_removal(session, builds, options)
         if convergence.update_settings(live):
             plan = convergence.plan()
         convergence.run(plan)
@@ -174,10 +180,16 @@ def _sync(
                     show(session, target.sink, target.build_id, adopt=options.adopt)
 
 
-def _retry_refused_texts(session: Session, embedder: DocumentEmbedder, targets: Sequence[Target]) -> None:
-    """Send refused texts to the endpoint again. If a text gets its vector now, its source is written again.
+def _stop_large_removal(session: Session, builds: Sequence[str], options: SyncOptions) -> None:
+    """Apply the brake. While a partition is missing or invalid, nothing is removed."""
+    if session.catalog.is_whole():
+        brake(session.state.db, builds, options.allow_deletions)
 
-    An unavailable endpoint is only logged: the run fails later if it needs vectors of other texts."""
+
+def _retry_refused_texts(session: Session, embedder: DocumentEmbedder, targets: Sequence[Target]) -> None:
+    """Send refused texts to the endpoint again. If a text gets a vector now, its source is written again.
+
+    An unavailable endpoint is only logged. The run fails later if it needs the endpoint for other texts."""
     try:
         for target in targets:
             if target.holds_vectors:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
+from itertools import islice
 from typing import Any
 
 import click
@@ -38,7 +39,7 @@ def command(run_id: str | None, limit: int, as_json: bool) -> None:
         events = list(read_events(find_run(folder, run_id)))
         show(as_json, events, _event_lines(events))
         return
-    found, total = list(past_runs(folder, limit)), count_runs(folder)
+    found, total = list(islice(past_runs(folder), limit)), count_runs(folder)
     lines = [_line(run) for run in found]
     if not total:
         lines.append(Note(f"no runs in {folder} yet; every command that changes something writes one"))

@@ -62,7 +62,7 @@ def test_two_tenants_with_one_id_are_distinguished(root: BusRoot, home: Home) ->
     with pytest.raises(InvalidBus, match="duplicate id"):
         home.rebuild()
     assert home.builds() == {"fts": [], "memory": []}
-    home.rebuild(held_are_left_out=True)
+    home.rebuild(leave_out_held=True)
     assert home.contents()["fts"] == projected(OLD_B), "the first index has only sources without a conflict"
     details = [each.detail for each in home.held().values()]
     assert len(details) == 2
