@@ -22,14 +22,16 @@ from chunksink.sinks.custom_fields import FieldSet
 from chunksink.sinks.projection import projection_id
 
 _PAGE = 1000
-# Examples: the chunks of the first and last family in key order. A family key has 64 digits.
+# Texts in several families. `first` and `last` are one chunk of each of two families, after their family keys.
 _REPEATED = """
-select count(*) as chunks, substr(min(family || chunk_id), 65) as one, substr(max(family || chunk_id), 65) as other
+select count(*) as chunks, min(family || chunk_id) as first, max(family || chunk_id) as last
 from current_chunk group by text_hash having min(family) <> max(family)
 """
+_KEY_DIGITS = 64
+"""Length of a family key."""
 
 Projected = tuple[str, int, str]
-"""A projected family: family, taken, family hash."""
+"""A family, the number of the reading of its partition (`taken`), and its family hash."""
 
 
 class TextPlace(NamedTuple):
@@ -85,13 +87,14 @@ class CurrentChunk:
 
 @dataclass(frozen=True)
 class RepeatedTexts:
-    """Number of texts that occur identically in more than one source, and of chunks with such a text."""
+    """How many texts occur in more than one source, and how many chunks have one of them."""
 
     texts: int
     chunks: int
     examples: tuple[tuple[str, str], ...]
-    """Pairs of chunk ids of two sources that share a text, for the most frequent texts."""
-    sources: tuple[tuple[str, str], ...] = ()
+    """For the most frequent texts, two chunk ids of different sources."""
+    sources: tuple[tuple[str, str], ...]
+    """The families or names of these sources."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +138,7 @@ class Catalog:
         return CatalogCounts(families, chunks, versions - families)
 
     def is_whole(self) -> bool:
-        """Whether every partition ever read is present and valid. Only then can a removal be certain."""
+        """Whether every known partition is present and valid. Otherwise nothing may be removed from the index."""
         return not exists(self._db, "partition where state <> ?", [VALID])
 
     def require_valid(self) -> None:
@@ -143,7 +146,7 @@ class Catalog:
         errors = [finding for finding in self.findings(3) if finding.is_error]
         invalid = list(map(str, errors))
         missing = [f"partition {key} is missing" for key in self.missing_partitions()[:3]]
-        held = [one.detail if one.reason in one.detail else f"{one.reason}: {one.detail}" for one in self.held(3)]
+        held = [each.detail if each.reason in each.detail else f"{each.reason}: {each.detail}" for each in self.held(3)]
         if not (invalid or missing or held):
             return
         shown = "\n".join(f"  {line}" for line in list(dict.fromkeys([*invalid, *missing, *held]))[:3])
@@ -237,8 +240,8 @@ class Catalog:
         rows = self._db.execute(f"select {columns} from current_chunk order by partition, offset")
         return (CurrentChunk(*row) for row in rows)
 
-    def places(self) -> Iterator[list[TextPlace]]:
-        """The texts of the current chunks that can be read, in pages, in their order on disk."""
+    def readable_texts(self) -> Iterator[list[TextPlace]]:
+        """The texts of the current chunks in valid partitions, in pages, in their order on disk."""
         last: tuple[Any, ...] = ("", -1)
         select = (
             "select partition, offset, length, text_hash, context from current_chunk "
@@ -249,17 +252,19 @@ class Catalog:
             yield [TextPlace(row[0], Place(*row[1:3]), *row[3:]) for row in rows]
             last = rows[-1][:2]
 
-    def some_texts(self, limit: int) -> list[str]:
-        """The keys of some texts, each in one context: as good as random, but the same for the same chunks."""
+    def sample_of_keys(self, limit: int) -> list[str]:
+        """The names of some vectors in the cache: as good as random, but always the same for the same chunks."""
         select = f"select min({KEY}) from current_chunk group by text_hash order by text_hash limit ?"
         return [key for (key,) in self._db.execute(select, [limit])]
 
     def repeated_texts(self) -> RepeatedTexts:
-        """Texts that occur in more than one current family."""
+        """With families as `sources`."""
         count = f"select count(*), coalesce(sum(chunks), 0) from ({_REPEATED})"
         texts, chunks = self._db.execute(count).fetchone()
-        pairs = self._db.execute(f"select one, other from ({_REPEATED}) order by chunks desc, one limit 5")
-        return RepeatedTexts(texts, chunks, tuple(pairs.fetchall()))
+        rows = self._db.execute(f"select first, last from ({_REPEATED}) order by chunks desc, 1 limit 5").fetchall()
+        examples = tuple((first[_KEY_DIGITS:], last[_KEY_DIGITS:]) for first, last in rows)
+        sources = tuple((first[:_KEY_DIGITS], last[:_KEY_DIGITS]) for first, last in rows)
+        return RepeatedTexts(texts, chunks, examples, sources)
 
     def note_projected(self, rows: Sequence[Projected]) -> None:
         """Record the hashes of projected families, unless they were read again meanwhile."""
@@ -272,7 +277,7 @@ class Catalog:
             self._db.execute("update partition set signature = null, manifest = null where key = ?", [key])
 
     def _forget_other_projection(self, fields: FieldSet) -> None:
-        """Forget hashes of another projection."""
+        """Delete the family hashes if they were computed with another projection."""
         if self._db.execute("select version from projection").fetchone() == (projection_id(fields),):
             return
         with write_transaction(self._db):

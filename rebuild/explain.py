@@ -19,6 +19,7 @@ from chunksink.rebuild.embedder import passage_of
 from chunksink.rebuild.errors import UnknownChunk
 from chunksink.rebuild.families import FamilyReader, label_of, source_names
 from chunksink.rebuild.forget import names_of
+from chunksink.rebuild.schema import exists
 from chunksink.rebuild.state import Generation, State
 from chunksink.sinks.capabilities import SupportsReader, capability
 from chunksink.sinks.contract import Sink
@@ -56,7 +57,7 @@ select c.partition, p.state, c.offset, c.length, c.family, c.parent_id, c.docume
 
 @dataclass(frozen=True)
 class Occurrence:
-    """One place of the chunk, and whether it counts there."""
+    """One place of the chunk in the partitions, and whether it counts there."""
 
     partition: str
     partition_state: str
@@ -104,13 +105,13 @@ class Explanation:
     """That of `NO_MODEL` if no sink of the live index has vectors."""
     sinks: dict[str, SinkCopy]
     other_chunks: tuple[str, ...] = ()
-    """The other chunks of the source, if a source was named."""
+    """The other chunks of the source, if the user named a source."""
     cached_vector: dict[str, Any] | None = None
     """The cached vector of its text for the live model."""
 
     @property
     def current(self) -> Occurrence | None:
-        return next((standing for standing in self.standings if standing.verdict == "current"), None)
+        return next((each for each in self.standings if each.verdict == "current"), None)
 
 
 def why(
@@ -127,13 +128,13 @@ def why(
     chunk_id, *others = _chunk_ids(state.db, name, without_chunks)
     rows = [_ChunkRow(*row) for row in state.db.execute(_CHUNK_ROWS, [chunk_id])]
     standings = tuple(_occurrence(state.db, root, row) for row in rows)
-    current = next((row for row, one in zip(rows, standings, strict=True) if one.verdict == "current"), None)
-    counted = current or rows[-1]
-    family = counted.family
+    is_current = any(each.verdict == "current" for each in standings)
+    row = next((row for row, each in zip(rows, standings, strict=True) if each.verdict == "current"), rows[-1])
+    family = row.family
     held = state.db.execute("select reason || ': ' || detail from held where family = ?", [family]).fetchone()
     expected: Document | None = None
     with suppress(PartitionChanged):
-        parts = FamilyReader(root, Catalog(state), fields).families([family] if current is not None else [])
+        parts = FamilyReader(root, Catalog(state), fields).families([family] if is_current else [])
         expected = next((d for part in parts for d in part.documents if d.chunk_id == chunk_id), None)
     document = sink_id(chunk_id)
     return Explanation(
@@ -141,7 +142,7 @@ def why(
         document=document,
         family=family,
         source=source_names(state.db, root, [family])[family],
-        vector_key=counted.vector_key,
+        vector_key=row.vector_key,
         context=passage_of(expected).context if expected and live.model.embed_context else "",
         standings=standings,
         held=held[0] if held else None,
@@ -157,7 +158,7 @@ def why(
 
 def _chunk_ids(db: Any, name: str, without_chunks: Callable[[str], str | None]) -> list[str]:
     """The chunk of this name, or the chunks of the source of this name."""
-    if db.execute("select 1 from chunk where chunk_id = ? limit 1", [name]).fetchone():
+    if exists(db, "chunk where chunk_id = ?", [name]):
         return [name]
     if name.startswith(_HASHED):
         for (chunk_id,) in db.execute("select distinct chunk_id from chunk"):
@@ -203,13 +204,10 @@ def _occurrence(db: Any, root: BusRoot, row: _ChunkRow) -> Occurrence:
 
 
 def _verdict(db: Any, row: _ChunkRow) -> tuple[Verdict, str]:
-    if db.execute("select 1 from undecided where family = ?", [row.family]).fetchone():
+    if exists(db, "undecided where family = ?", [row.family]):
         return "undecided", "its partition changed since the last sync; run `chunksink sync`"
-    if db.execute("select 1 from held where family = ? and reason = 'family split'", [row.family]).fetchone():
-        return (
-            "undecided",
-            "a version of its source is split between partitions: until that is fixed, none counts",
-        )
+    if exists(db, "held where family = ? and reason = 'family split'", [row.family]):
+        return "undecided", "a version of its source is split between partitions: until that is fixed, none counts"
     current = db.execute("select partition, source_checksum from current where family = ?", [row.family]).fetchone()
     if current == (row.partition, row.source_checksum):
         return "current", "the newest version of its source"
@@ -252,25 +250,19 @@ def _copy(
     expected: Document | None,
     open_sink: Callable[[str], Sink],
 ) -> SinkCopy:
-    key = [build, family]
-    receipt = db.execute(
-        "select r.family_hash is c.family_hash from receipt r left join current c using (family) "
-        "where build = ? and family = ?",
-        key,
-    ).fetchone()
-    intent = db.execute("select 1 from intent where build = ? and family = ?", key).fetchone()
-    letter = db.execute("select reason from dead_letter where build = ? and id = ?", [build, document]).fetchone()
-    confirmed: Literal["matches", "another version", "none"] = "none"
-    if receipt is not None:
-        confirmed = "matches" if receipt[0] else "another version"
-    copy: Copy = "unknown"
-    differs: tuple[str, ...] = ()
-    error: str | None = None
+    of_family = [build, family]
+    receipt: Literal["matches", "another version", "none"] = "none"
+    if exists(db, "receipt where build = ? and family = ?", of_family):
+        matches = "receipt join current using (family, family_hash) where build = ? and family = ?"
+        receipt = "matches" if exists(db, matches, of_family) else "another version"
+    open_intent = exists(db, "intent where build = ? and family = ?", of_family)
+    refusal = db.execute("select reason from dead_letter where build = ? and id = ?", [build, document]).fetchone()
+    refused = refusal[0] if refusal else None
     try:
         copy, differs = _compare(_stored(open_sink(sink), build, document), expected)
-    except SinkError as failed:
-        error = str(failed)
-    return SinkCopy(build, confirmed, intent is not None, letter[0] if letter else None, copy, differs, error)
+    except SinkError as error:
+        return SinkCopy(build, receipt, open_intent, refused, "unknown", (), str(error))
+    return SinkCopy(build, receipt, open_intent, refused, copy, differs, None)
 
 
 def _stored(sink: Sink, build: str, document: str) -> Document | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby, pairwise
+from itertools import groupby
 from typing import Any
 
 import orjson
@@ -73,25 +73,14 @@ def _record(reader: PartitionReader, chunk: FamilyChunk) -> Record:
     return record
 
 
-def _order(reader: PartitionReader, chunks: Sequence[FamilyChunk]) -> Sequence[int]:
-    """Sorts the chunks of a family. They are nearly always sorted already, and then no keys are kept."""
+def _part(reader: PartitionReader, chunks: Sequence[FamilyChunk], start: int, fields: FieldSet) -> list[Document]:
+    """The documents of a part of a family, whose chunks are in order."""
 
-    def keys() -> Iterator[tuple[Any, ...]]:
-        return (order_in_family(_record(reader, chunk)) for chunk in chunks)
+    def id_at(position: int) -> str | None:
+        inside = 0 <= position < len(chunks)
+        return sink_id(_record(reader, chunks[position])["chunk_id"]) if inside else None
 
-    if all(one <= other for one, other in pairwise(keys())):
-        return range(len(chunks))
-    return [number for _, number in sorted(zip(keys(), range(len(chunks)), strict=True))]
-
-
-def _part(
-    reader: PartitionReader, chunks: Sequence[FamilyChunk], order: Sequence[int], start: int, fields: FieldSet
-) -> list[Document]:
-    def id_at(place: int) -> str | None:
-        inside = 0 <= place < len(order)
-        return sink_id(_record(reader, chunks[order[place]])["chunk_id"]) if inside else None
-
-    records = (_record(reader, chunks[number]) for number in order[start : start + PART])
+    records = (_record(reader, chunk) for chunk in chunks[start : start + PART])
     return project_family(records, fields, position=start, before=id_at(start - 1), after=id_at(start + PART))
 
 
@@ -106,7 +95,7 @@ def label_of(document: Document) -> str:
 
 
 def source_names(db: Any, root: BusRoot, families: Sequence[str]) -> dict[str, str]:
-    """The names of sources: from receipts, else from their chunks, else their keys."""
+    """The names of sources by family: from receipts, else from their chunks. Unnamed ones get their keys."""
     labels = f"select family, max(label) from receipt where family in ({marks(families)}) group by family"
     names = dict(db.execute(labels, list(families)).fetchall())
     select = "select partition, offset, length, text_hash from chunk where family = ? limit 1"
@@ -130,8 +119,8 @@ class FamilyReader:
         self._kept: dict[tuple[str, int], ProjectedFamily] = {}
         self._kept_documents = 0
 
-    def beside(self, state: State) -> "FamilyReader":
-        """A reader of the same root, for another thread with its own connection."""
+    def with_state(self, state: State) -> "FamilyReader":
+        """The same with another connection, for another thread."""
         return FamilyReader(self._root, Catalog(state), self._fields)
 
     def project(self, keys: Sequence[str]) -> None:
@@ -151,12 +140,14 @@ class FamilyReader:
                     if reader is None or reader.key != family.partition:
                         stack.close()
                         reader = stack.enter_context(PartitionReader(self._root, family.partition))
-                    order = _order(reader, family.chunks) if len(family.chunks) > PART else range(len(family.chunks))
+                    chunks: Sequence[FamilyChunk] = family.chunks
+                    if len(chunks) > PART:  # `project_family` sorts one part only
+                        chunks = sorted(chunks, key=lambda chunk: order_in_family(_record(reader, chunk)))
                 hashes: list[str] = []
-                for start in range(0, len(order), PART):
+                for start in range(0, len(chunks), PART):
                     with self._rereading(family.partition):
-                        documents = _part(reader, family.chunks, order, start, self._fields)
-                    last = start + PART >= len(order)
+                        documents = _part(reader, chunks, start, self._fields)
+                    last = start + PART >= len(chunks)
                     earlier = tuple(hashes) if last else ()
                     part = ProjectedFamily(family.family, family.taken, documents, start == 0, last, earlier)
                     if part.first and last:

@@ -16,6 +16,7 @@ from chunksink.chunkbus.inventory import Inventory
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import decode_manifest, examine_manifest
 from chunksink.chunkbus.reader import open_partition
+from chunksink.chunkbus.record_checks import Rules
 from chunksink.chunkbus.store import write_transaction
 from chunksink.chunkbus.validation import RULES, NeedsValidation, PartialValidation, Validation
 from chunksink.rebuild.catalog_rows import instant, take_lines, touch_lines
@@ -63,7 +64,8 @@ class Intake:
             for key, signature, state in self.state.db.execute("select key, signature, state from partition")
             if state != MISSING
         }
-        return [key for key in self.root.partition_keys() if reread or recorded.get(key) != self._signature(key)]
+        keys = self.root.partition_keys()
+        return [key for key in keys if reread or recorded.get(key) != self._with_rules(self.root.signature(key))]
 
     def disappeared(self) -> list[str]:
         """Partitions that have disappeared since the catalog was last refreshed."""
@@ -107,13 +109,10 @@ class Intake:
         whole partition must be validated."""
         if not self._had_no_finding(key):
             return False
-        files, is_settled = self.root.settled_signature(key)
-        signature = self._described(files)
+        signature, is_settled = self._settled_signature(key)
         with Inventory() as inventory:
             inventory.begin(key)
-            part = PartialValidation(
-                inventory, self.fields.rules(require_source_checksum=self.require_source_checksum), on_bytes
-            )
+            part = PartialValidation(inventory, self._rules, on_bytes)
             try:
                 with write_transaction(self.state.db):
                     self._accept(key, signature if is_settled else None, part)
@@ -127,7 +126,7 @@ class Intake:
         """Whether it was valid without findings under the same rules. Without `manifest` its rows may be wrong."""
         select = "select signature from partition where key = ? and state = ? and manifest is not null"
         signature, *_ = self.state.db.execute(select, [key, VALID]).fetchone() or [None]
-        same_rules = signature is not None and signature.startswith(self._described(""))
+        same_rules = signature is not None and signature.startswith(self._with_rules(""))
         return same_rules and not exists(self.state.db, "finding where partition = ?", [key])
 
     def _read(self, key: str, on_bytes: OnBytes, workers: Executor | None) -> None:
@@ -135,39 +134,39 @@ class Intake:
             self.on_finding(finding)
 
     def _validate(self, key: str, on_bytes: OnBytes, workers: Executor | None) -> list[Finding]:
-        files, is_settled = self.root.settled_signature(key)
-        signature = self._described(files)
+        signature, is_settled = self._settled_signature(key)
         findings: list[Finding] = []
-        Validation(
-            self.root,
-            rules=self.fields.rules(require_source_checksum=self.require_source_checksum),
-            workers=workers,
-            on_finding=findings.append,
-            on_progress=on_bytes,
-        ).run([key])
+        Validation(self.root, rules=self._rules, workers=workers, on_finding=findings.append, on_progress=on_bytes).run(
+            [key]
+        )
         is_read = all(finding.code != UNREADABLE for finding in findings)
-        proof = signature if is_settled and is_read else None  # without one it is read again the next time
+        recorded = signature if is_settled and is_read else None  # without a signature it is read again the next time
         with write_transaction(self.state.db):
             if any(finding.is_error for finding in findings):
-                self._reject(key, proof)
+                self._reject(key, recorded)
             else:
-                self._accept(key, proof)
+                self._accept(key, recorded)
             self.state.db.execute("delete from finding where partition = ?", [key])
             self._insert_findings(findings)
             self._require_same(key, signature)
         return findings
 
-    def _signature(self, key: str) -> str:
-        """Identifies what the result of reading depends on: the files and the rules of validation."""
-        return self._described(self.root.signature(key))
+    @property
+    def _rules(self) -> Rules:
+        return self.fields.rules(require_source_checksum=self.require_source_checksum)
 
-    def _described(self, files: str) -> str:
+    def _settled_signature(self, key: str) -> tuple[str, bool]:
+        files, is_settled = self.root.settled_signature(key)
+        return self._with_rules(files), is_settled
+
+    def _with_rules(self, files: str) -> str:
+        """The signature of a partition: what the result of reading depends on, files and rules of validation."""
         checksums = "source_checksum " if self.require_source_checksum else ""
         fields = f"fields {self.fields.digest} " if self.fields.fields else ""
         return f"rules {RULES} {checksums}{fields}{files}"
 
     def _require_same(self, key: str, signature: str) -> None:
-        if self._described(self.root.signature_now(key)) != signature:
+        if self._with_rules(self.root.signature_now(key)) != signature:
             raise PartitionChanged(f"partition {key} was rewritten while it was read; run again")
 
     def _reject(self, key: str, signature: str | None) -> None:
@@ -176,6 +175,8 @@ class Intake:
         self._set_state(key, INVALID, signature)
 
     def _accept(self, key: str, signature: str | None, part: PartialValidation | None = None) -> None:
+        """Update the rows of the partition. With `part`, also validate the changed lines: NeedsValidation if that is
+        not enough."""
         file, data = open_partition(self.root, key)
         with file:
             if data is None:
@@ -184,9 +185,9 @@ class Intake:
             if part and examine_manifest(key, data):
                 raise NeedsValidation
             select = "select manifest, created_at from partition where key = ?"
-            accepted, written_at = self.state.db.execute(select, [key]).fetchone() or (None, None)
-            if accepted == digest:  # the files changed, their content did not
-                if part:
+            former_digest, former_date = self.state.db.execute(select, [key]).fetchone() or (None, None)
+            if former_digest == digest:  # the manifest names the same chunks
+                if part:  # but perhaps the file is damaged
                     raise NeedsValidation
                 self._set_state(key, VALID, signature)
                 return
@@ -206,7 +207,7 @@ class Intake:
                     for each in manifest.tombstones
                 ],
             )
-            take_lines(self.state.db, key, file, part, is_known=accepted is not None)
+            take_lines(self.state.db, key, file, part, is_known=former_digest is not None)
             if part:
                 counts = "count(*), count(distinct document_id), count(distinct parent_id)"
                 chunks, *documents = self.state.db.execute(
@@ -214,15 +215,15 @@ class Intake:
                 ).fetchone()
                 part.finish(self.root, file, manifest, chunks, min(documents))
             touch_withdrawn(self.state.db, key)
-            if written_at != created_at:  # chunks without a date have this one
-                ageless = "select family, partition from chunk where partition = ? and created_at is null"
-                self.state.db.execute(f"insert or ignore into undecided {ageless}", [key])
+            if former_date != created_at:  # chunks without a date have this one
+                undated = "select family, partition from chunk where partition = ? and created_at is null"
+                self.state.db.execute(f"insert or ignore into undecided {undated}", [key])
 
     def _set_state(self, key: str, state: str, signature: str | None) -> None:
         """If the state changes, the partition's families must be decided again."""
-        was = self.state.db.execute("select state from partition where key = ?", [key]).fetchone()
+        is_change = exists(self.state.db, "partition where key = ? and state <> ?", [key, state])
         self.state.db.execute("update partition set state = ?, signature = ? where key = ?", [state, signature, key])
-        if was not in (None, (state,)):
+        if is_change:
             touch_lines(self.state.db, key)
             touch_withdrawn(self.state.db, key)
 
@@ -234,12 +235,9 @@ class Intake:
 
 
 def touch_withdrawn(db: Any, key: str) -> None:
-    """Marks the families that tombstones of this partition name as undecided."""
-    for select in (
-        "select c.family, '' from tombstone t join chunk c on c.parent_id = t.parent_id where t.partition = ?",
-        "select c.family, '' from tombstone t join chunk c on c.family = t.parent_id where t.partition = ?",
-        "select c.family, '' from tombstone t join chunk c on c.document_id = t.document_id where t.partition = ?",
-    ):
+    """Marks the families that tombstones of this partition withdraw as undecided."""
+    for condition in ("c.parent_id = t.parent_id", "c.family = t.parent_id", "c.document_id = t.document_id"):
+        select = f"select c.family, '' from tombstone t join chunk c on {condition} where t.partition = ?"
         db.execute(f"insert or ignore into undecided {select}", [key])
 
 

@@ -55,7 +55,7 @@ def _shares(
     session: Session, sink: SupportsReader, live: Generation, new: Generation, name: str, embedder: DocumentEmbedder
 ) -> list[float]:
     """The share for each chunk of the sample; none if this sink cannot be queried."""
-    texts = session.catalog.some_texts(_SAMPLE)
+    texts = session.catalog.sample_of_keys(_SAMPLE)
     before, after = embedder.cached(texts, live.model), embedder.cached(texts, new.model)
     try:
         with closing(sink.reader(live.builds[name])) as old, closing(sink.reader(new.builds[name])) as fresh:

@@ -246,7 +246,7 @@ class Rebuild:
         """Runs in its own thread, with its own connection."""
         cached = self.embedder.expected if self.options.deep and target.holds_vectors else None
         with State(self.session.state.home) as state:
-            scan = Scan(state.db, target.build, target.build_id, self.session.records.beside(state))
+            scan = Scan(state.db, target.build, target.build_id, self.session.records.with_state(state))
             began = utc_now()
             scan.run(on_chunks, removals=removals, cached=cached)
             if scan.is_clean():

@@ -65,7 +65,7 @@ class Recall:
 def measure(state: State, sink: Sink, build_id: str, cached: Cached) -> Recall | None:
     """None if the engine has no such search, or the cache has no vectors to measure it with."""
     readable = capability(sink, SupportsReader)
-    sample = cached(Catalog(state).some_texts(_QUESTIONS)) if readable is not None else {}
+    sample = cached(Catalog(state).sample_of_keys(_QUESTIONS)) if readable is not None else {}
     if readable is None or not sample:
         return None
     questions = unit(np.stack([sample[text] for text in sorted(sample)]))

@@ -27,6 +27,8 @@ RunStatus = Literal["ok", "refused", "held", "failed"]
 
 @dataclass
 class SinkReport:
+    """What a run did in one sink."""
+
     families: FamilyCounts = field(default_factory=FamilyCounts)
     written: int = 0
     """Documents sent to it, without those that it already has."""
@@ -41,9 +43,9 @@ class SinkReport:
     drifted: bool = False
     """It was scanned because it differed from its records."""
     lost: int = 0
-    """Sources of which a scan did not find all confirmed documents."""
+    """Sources that lack confirmed documents, as a scan found."""
     altered: int = 0
-    """Other sources that were changed after they were confirmed."""
+    """Other sources that differ from what was confirmed."""
     drifted_sources: tuple[str, ...] = ()
     made_again: bool = False
     """Its live build was missing or broken and was written again."""
@@ -98,7 +100,7 @@ class RunOutcome:
         return {name: sink.error for name, sink in self.sinks.items() if sink.error is not None}
 
     def note(self, plan: Plan, builds: Mapping[str, str]) -> None:
-        """Add what these builds, by sink, have confirmed of a plan."""
+        """Add the part of a plan that these builds, by sink, have confirmed."""
         if not builds:
             return
         self.families = self.families.then(plan.confirmed())
@@ -112,8 +114,8 @@ class RunOutcome:
 
 @dataclass(frozen=True)
 class RunReport:
-    """`status` is the first of these that applies now: `failed` (a sink could not be written), `held` (chunks are
-    missing or invalid), `refused` (an engine refused documents), `ok`."""
+    """The final report. `status` is the first of these that applies: `failed` (a sink could not be written), `held`
+    (chunks are missing or invalid), `refused` (an engine refused documents), `ok`."""
 
     run_id: str
     generation: str
@@ -158,30 +160,16 @@ class RunReport:
         return "refused" if any(sink.refused for sink in self.sinks.values()) else "ok"
 
     def as_json(self) -> dict[str, Any]:
-        held = sum(self.held.values())
-        families = asdict(self.families) | {"superseded": self.total.superseded, "held": held}
-        return {
-            "run_id": self.run_id,
-            "status": self.status,
-            "generation": self.generation,
-            "families": families,
-            "chunks": {"written": self.written, "deleted": self.deleted},
-            "embeddings": self.embeddings,
-            "sinks": {name: _sink_as_json(sink) for name, sink in self.sinks.items()},
-            "held": dict(islice(self.held.items(), _EXAMPLES)),
-            "held_sources": {reason: list(names) for reason, names in self.held_sources.items()},
-            "findings": [asdict(finding) for finding in self.findings],
-            "errors": self.errors,
-            "wrong_field_values": self.wrong_field_values,
-            "missing_partitions": list(self.missing_partitions),
-            "repeated_texts": asdict(self.repeated) if self.repeated else None,
-            "model_change": asdict(self.model_change) if self.model_change else None,
-            "evaluation": self.evaluation,
-            "rebuild_due": self.rebuild_due,
-            "unconfigured": list(self.unconfigured),
-            "not_removed": [asdict(build) for build in self.not_removed],
-            "seconds": round(self.seconds, 3),
-        }
+        facts = asdict(replace(self, sinks={}))
+        repeated, total = facts.pop("repeated"), facts.pop("total")
+        facts["status"] = self.status
+        facts["families"] |= {"superseded": total["superseded"], "held": sum(self.held.values())}
+        facts["chunks"] = {"written": facts.pop("written"), "deleted": facts.pop("deleted")}
+        facts["sinks"] = {name: _sink_as_json(sink) for name, sink in self.sinks.items()}
+        facts["held"] = dict(islice(self.held.items(), _EXAMPLES))
+        facts["repeated_texts"] = repeated
+        facts["seconds"] = round(self.seconds, 3)
+        return facts
 
 
 def conclude(
@@ -193,16 +181,17 @@ def conclude(
     rebuild_due: str | None = None,
     repeated: bool = False,
 ) -> RunReport:
-    """Make the report of a run and finish its record. `repeated` counts texts that sources share, which takes time."""
+    """Make the report of a run and finish its record. With `repeated`, it counts texts that sources share: slow."""
     catalog, builds = session.catalog, generation.builds
     sinks = {
         name: _with_records(session, build, outcome.sink(name))
         for name, build in builds.items()
         if name in session.sinks or name in outcome.failed
     }
-    unbuilt = (name for name in outcome.failed if name not in builds)
-    # Invalid chunks are in `held` and `findings`.
-    sinks |= {name: outcome.sinks[name] for name in unbuilt if not isinstance(outcome.failed[name], InvalidBus)}
+    for name, error in outcome.failed.items():
+        # That the chunks are invalid is in `held` and `findings`.
+        if name not in builds and not isinstance(error, InvalidBus):
+            sinks[name] = outcome.sinks[name]
     written = [build for name, build in builds.items() if name in session.sinks]
     report = RunReport(
         run_id=session.log.run_id,
@@ -246,11 +235,10 @@ def _held_sources(session: Session, builds: Sequence[str]) -> dict[str, tuple[st
 
 
 def _repeated_texts(session: Session) -> RepeatedTexts:
-    db, repeated = session.state.db, session.catalog.repeated_texts()
-    family = "select family from chunk where chunk_id = ?"
-    pairs = [[db.execute(family, [chunk_id]).fetchone()[0] for chunk_id in pair] for pair in repeated.examples]
-    names = source_names(db, session.intake.root, [family for pair in pairs for family in pair])
-    return replace(repeated, sources=tuple((names[one], names[other]) for one, other in pairs))
+    repeated = session.catalog.repeated_texts()
+    families = [family for pair in repeated.sources for family in pair]
+    names = source_names(session.state.db, session.intake.root, families)
+    return replace(repeated, sources=tuple((names[one], names[other]) for one, other in repeated.sources))
 
 
 def _with_records(session: Session, build_id: str, sink: SinkReport) -> SinkReport:

@@ -211,6 +211,6 @@ def _retry_refused_texts(session: Session, embedder: DocumentEmbedder, targets: 
 def _fill_cache(session: Session, embedder: DocumentEmbedder) -> None:
     """Compute the missing vectors of all current texts whose chunks can be read."""
     with session.timed("embed", None, "texts") as bar:
-        for page in session.catalog.places():
+        for page in session.catalog.readable_texts():
             cached = embedder.cached([place.key for place in page])
             embedder.fill(session.records.passages([place for place in page if place.key not in cached]), bar.advance)

@@ -10,7 +10,6 @@ import pytest
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.rebuild.executor import EMBEDDED_AT_ONCE, WRITTEN_AT_ONCE
 from chunksink.rebuild.families import KEPT_DOCUMENTS, LONG_TEXT
-from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.scan import Scan
 from chunksink.rebuild.session import Silent
 from tests.support.bus import commit, projected, source
@@ -35,7 +34,7 @@ def steps_to_repair(tmp_path: Path, chunks: int) -> int:
         scan.run(lambda _documents: None, removals=True)
         assert len(scan.drift("extra")) == chunks
         with counted_steps(session.state.db) as steps:
-            scan.make_receipts(Receipts(session.state.db, build_id))
+            scan.make_receipts()
     return steps[0]
 
 
