@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from operator import attrgetter
 from typing import Any
@@ -29,9 +28,9 @@ _EXAMPLES = 20
 _PAGE = 1000
 _LEAST_DIGITS = 12
 """The fewest digits of its hash that name a plan."""
-
+_NO_BUILD = "it has no build yet"
 SAMPLE = 300
-"""Texts in the sample, enough to estimate the share of text in a line to a few percent."""
+"""Texts whose tokens are counted, enough for an estimate to a few percent."""
 
 # Close to WordPiece for English, source code and scripts without spaces. For other alphabets, models differ by a factor
 # of three; this is in between.
@@ -96,24 +95,11 @@ class Forecast:
 
     def as_json(self) -> dict[str, Any]:
         facts = asdict(self)
-        return {
-            "hash": facts["hash"],
-            "families": facts["families"] | {"superseded": self.superseded, "held": self.held},
-            "chunks": {"written": self.chunks, "deleted": self.deleted},
-            "embeddings": {
-                "cached": self.cached,
-                "missing": self.missing,
-                "repeated": self.repeated,
-                "tokens": self.tokens,
-            },
-            "seconds": self.seconds,
-            "cost": self.cost,
-            "sinks": facts["sinks"],
-            "examples": {"added": self.added, "changed": self.changed, "removed": self.removed},
-            "settings": self.settings,
-            "rebuild_due": self.rebuild_due,
-            "brake": facts["brake"],
-        }
+        facts["families"] |= {name: facts.pop(name) for name in ("superseded", "held")}
+        facts["chunks"] = {"written": self.chunks, "deleted": facts.pop("deleted")}
+        facts["embeddings"] = {name: facts.pop(name) for name in ("cached", "missing", "repeated", "tokens")}
+        facts["examples"] = {name: facts.pop(name) for name in ("added", "changed", "removed")}
+        return facts
 
 
 def plan(session: Session, *, adopt: bool = False) -> Forecast:
@@ -135,44 +121,37 @@ def plan_sync(
 ) -> SyncPlan:
     """Plan without writing. A build that cannot be read counts as empty; an unreachable engine is an error."""
     session.refresh()
-    outcome = RunOutcome()
     if live is None:
-        require_ours(session, session.sinks, adopt=adopt)  # a first sync would refuse, too
-    with ExitStack() as stack:
-        targets = (
-            []
-            if live is None
-            else stack.enter_context(open_targets(session, live, outcome, Opening(make=False, adopt=adopt)))
-        )
-        left_unfinished = {name for name in outcome.failed if live and was_left_unfinished(session, live.builds[name])}
+        require_ours(session, session.sinks, adopt=adopt)  # as a first sync does
+        convergence = Convergence(session, [], embedder, RunOutcome())
+        builds = {name: name for name in session.sinks}
+        plan = convergence.plan(list(builds.values()))
+        return SyncPlan(plan, builds, dict.fromkeys(builds, _NO_BUILD), None, {})
+    outcome = RunOutcome()
+    with open_targets(session, live, outcome, Opening(make=False, adopt=adopt)) as targets:
+        # A sync recreates them: a run was killed while it wrote them.
+        left_unfinished = {name for name in outcome.failed if was_left_unfinished(session, live.builds[name])}
         convergence = Convergence(session, targets, embedder, outcome)
         convergence.check(sign=False)
-        failed = outcome.failed
-        for error in failed.values():
-            if not isinstance(error, BuildMissing | BuildBroken):
+        builds = {name: live.builds.get(name, name) for name in session.sinks}
+        empty = {name: _NO_BUILD for name in session.sinks if name not in live.builds}
+        broken: set[str] = set()
+        for name, error in outcome.failed.items():
+            if isinstance(error, BuildMissing):
+                empty[name] = "its build is gone; a sync writes all of it again"
+            elif not isinstance(error, BuildBroken):
                 raise error
-        recorded = {} if live is None else live.builds
-        builds = {name: recorded.get(name, name) for name in session.sinks}
-        broken = {name for name, error in failed.items() if isinstance(error, BuildBroken)} - left_unfinished
-        empty = {
-            name: _why_empty(failed.get(name), is_broken=name in broken)
-            for name in session.sinks
-            if name in failed or name not in recorded
-        }
+            elif name in left_unfinished:
+                empty[name] = "its build broke while it was written; a sync writes all of it again"
+            else:
+                broken.add(name)
+                remedy = "`chunksink verify --repair` or a rebuild writes all of it again"
+                empty[name] = f"its build is broken ({error}); {remedy}"
         plan = convergence.plan([builds[name] for name in empty])
-        written = [builds[name] for name in recorded if name in builds and name not in broken]
-        due = {target.sink: settings_due(session, live, target) for target in targets if live is not None}
+        due = {target.sink: settings_due(session, live, target) for target in targets}
         settings = {name: names for name, names in due.items() if names}
-        return SyncPlan(plan, builds, empty, None if live is None else plan.digest(written, settings), settings)
-
-
-def _why_empty(error: Exception | None, *, is_broken: bool) -> str:
-    if is_broken:
-        return f"its build is broken ({error}); `chunksink verify --repair` or a rebuild writes all of it again"
-    if error is None:
-        return "it has no build yet"
-    reason = "broke while it was written" if isinstance(error, BuildBroken) else "is gone"
-    return f"its build {reason}; a sync writes all of it again"
+        in_digest = [builds[name] for name in live.builds if name in builds and name not in broken]
+        return SyncPlan(plan, builds, empty, plan.digest(in_digest, settings), settings)
 
 
 def require_plan(
@@ -235,23 +214,23 @@ def forecast(session: Session, planned: SyncPlan, model: ModelInfo) -> Forecast:
 
 
 def _brake(session: Session, live: Generation | None, planned: SyncPlan) -> Removal | None:
-    """None before the first index: a home without records does not know what its engines have."""
+    """The removal that would stop a sync. Unknown before the first index, since there are no records of the engines."""
     if live is None or not session.catalog.is_whole():
         return None
-    # Before a build is made, a sync checks all live builds.
+    # A sync that recreates a build checks all live builds.
     checked = live.builds if planned.empty else planned.builds
     return large_removal(session.state.db, list(checked.values()))
 
 
 def _with_vectors(session: Session, live: Generation | None, builds: Mapping[str, str]) -> list[str]:
-    """The builds that get vectors: those of sinks that want them, except live builds without vectors."""
+    """The builds that get vectors. Live builds without vectors get none."""
     without = live.builds if live is not None and not live.holds_vectors else {}
     return [build for name, build in builds.items() if session.sinks[name].wants_vectors and name not in without]
 
 
 @dataclass(frozen=True)
 class _Texts:
-    """Chunks whose vectors are in the cache, and texts that must be embedded; sizes are in bytes of UTF-8."""
+    """The counts of `Forecast`, and the size of the missing texts in bytes of UTF-8."""
 
     cached: int
     missing: int
@@ -261,7 +240,8 @@ class _Texts:
 
 
 def _texts_to_embed(session: Session, plan: Plan, builds: Sequence[str], model: ModelInfo) -> _Texts:
-    """The texts to write to these builds. A sample estimates how much of a line is text."""
+    """The texts to write to these builds. Tokens and size are estimated by a sample, since only the lengths of whole
+    lines are known."""
     missing = repeated = size = cached = 0
     sample: list[TextPlace] = []
     for page in plan.texts_to_write(_PAGE, builds, bool(model.embed_context)):

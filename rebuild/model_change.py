@@ -1,9 +1,7 @@
 """Measures how much a new model changes answers, by querying the old and the new build with cached vectors."""
 
-from collections.abc import Callable
-from contextlib import closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
-from typing import Any
 
 from chunksink.embeddings.encoder import ModelInfo
 from chunksink.rebuild.embedder import DocumentEmbedder
@@ -34,10 +32,9 @@ def model_change(session: Session, live: Generation, new: Generation, embedder: 
     if live.model_fingerprint == new.model_fingerprint or not (live.holds_vectors and new.holds_vectors):
         return None
     names = _names(live.model, new.model)
-    for name in new.builds:
-        sink = session.sinks.get(name)
+    for name, sink in session.sinks.items():
         readable = capability(sink, SupportsReader)
-        if name not in live.builds or sink is None or not sink.wants_vectors or readable is None:
+        if not sink.wants_vectors or readable is None or name not in live.builds or name not in new.builds:
             continue
         if shares := _shares(session, readable, live, new, name, embedder):
             return ModelChange(*names, len(shares), sum(shares) / len(shares))
@@ -54,25 +51,20 @@ def _names(one: ModelInfo, other: ModelInfo) -> tuple[str, str]:
 def _shares(
     session: Session, sink: SupportsReader, live: Generation, new: Generation, name: str, embedder: DocumentEmbedder
 ) -> list[float]:
-    """The share for each chunk of the sample; none if this sink cannot be queried."""
-    texts = session.catalog.sample_of_keys(_SAMPLE)
-    before, after = embedder.cached(texts, live.model), embedder.cached(texts, new.model)
-    try:
-        with closing(sink.reader(live.builds[name])) as old, closing(sink.reader(new.builds[name])) as fresh:
-            nearest, nearest_now = capability(old, VectorReader), capability(fresh, VectorReader)
-            if nearest is None or nearest_now is None:
-                return []
-            return [
-                _share(nearest.query, nearest_now.query, before[text], after[text])
-                for text in texts
-                if text in before and text in after
-            ]
-    except SinkError:
-        return []
+    """The share for each chunk of the sample; fewer or none if the engine fails or cannot be queried."""
+    keys = session.catalog.sample_of_keys(_SAMPLE)
+    old_vectors, new_vectors = embedder.cached(keys, live.model), embedder.cached(keys, new.model)
+    shares: list[float] = []
+    with suppress(SinkError), ExitStack() as stack:
+        old = capability(stack.enter_context(closing(sink.reader(live.builds[name]))), VectorReader)
+        fresh = capability(stack.enter_context(closing(sink.reader(new.builds[name]))), VectorReader)
+        if old is not None and fresh is not None:
+            for key in old_vectors.keys() & new_vectors.keys():
+                before, after = _nearest(old, old_vectors[key]), _nearest(fresh, new_vectors[key])
+                shares.append(len(before & after) / max(1, len(before)))
+    return shares
 
 
-def _share(old: Callable[..., Any], new: Callable[..., Any], before: Vectors, after: Vectors) -> float:
+def _nearest(reader: VectorReader, vector: Vectors) -> set[str]:
     # The first hit is the chunk itself under any model.
-    ours = {hit.id for hit in old(before, NEIGHBOURS + 1)[1:]}
-    theirs = {hit.id for hit in new(after, NEIGHBOURS + 1)[1:]}
-    return len(ours & theirs) / max(1, len(ours))
+    return {hit.id for hit in reader.query(vector, NEIGHBOURS + 1)[1:]}
