@@ -1,6 +1,6 @@
 """Where the work of a run is done: in this process, or by workers on several machines.
 
-An engine examines chunks and computes missing vectors. The run itself is the only writer of families.
+A `Compute` validates chunks and computes missing vectors. Only the run itself writes to engines.
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -23,7 +23,7 @@ class MissingText(NamedTuple):
 
 
 class Compute(Protocol):
-    """An engine."""
+    """A place to validate chunks and compute vectors."""
 
     name: str
     """For the display of progress."""
@@ -35,7 +35,8 @@ class Compute(Protocol):
         self, missing: Iterator[MissingText], embedder: DocumentEmbedder, on_chunks: Callable[[int], object]
     ) -> None:
         """Put vectors of these texts into the cache. Texts may be left out: the run computes what is still missing.
-        `missing` must not be read before known vectors are in the cache. `on_chunks` gets the number of chunks done."""
+        First import vectors that exist elsewhere, since `missing` compares with the cache when it is read. `on_chunks`
+        gets the number of chunks done."""
 
 
 def missing_texts(

@@ -29,7 +29,7 @@ class WorseAnswers(RebuildError):
 
 
 class NoGeneration(RebuildError):
-    """Nothing was ever built here: run `chunksink sync`."""
+    """The home has no such generation: no live or no previous one."""
 
 
 class NothingBuilt(NoGeneration):
@@ -53,7 +53,7 @@ class BackupUnreadable(RebuildError):
 
 
 class HomeNotEmpty(RebuildError):
-    """The home has records; only --force replaces them by those of a backup."""
+    """The home has records already. With --force, a backup replaces them."""
 
 
 class NotMissing(RebuildError):

@@ -1,8 +1,9 @@
-"""Executes a plan: vectors first, committed to the cache; then batch by batch intents, writes, receipts.
+"""Executes a plan batch by batch: vectors, which are committed to the cache; then intents, writes and receipts.
 
 Engines write in parallel while the next families are read and embedded. The writer's lock is held for one batch.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
@@ -29,8 +30,8 @@ from chunksink.sinks.document import Family, Vectors
 EMBEDDED_AT_ONCE = 512
 """Documents, where a long text counts as several: a few seconds of work, so that progress is visible."""
 WRITTEN_AT_ONCE = PART
-"""Documents between flushes: a batch costs an engine a second or more, even a small one. The first batch is smaller.
-No batch has two parts of one family."""
+"""Documents of a batch. A flush takes a second or more, even after few documents. A batch ends with its first part of
+this size, so that none has two parts of one family. The first batch is smaller."""
 REMOVED_AT_ONCE = 5000
 """Families."""
 
@@ -43,9 +44,10 @@ class _Batch:
     families: Sequence[ProjectedFamily]
     projected: Sequence[Projected]
     vectors: Sequence[Vectors | None]
-    keys: dict[str, set[str]]
-    """The families that each build needs."""
-    rewritten: dict[str, dict[str, set[str]]]
+    needed: dict[str, set[str]]
+    """The families to write to each build."""
+    changed: dict[str, dict[str, set[str]]]
+    """For each build and family, documents that a scan found changed."""
 
 
 @dataclass(eq=False)
@@ -57,20 +59,20 @@ class Executor:
     lock: Lock
     """Acquired for every batch; does nothing if the caller has the writer's lock."""
     parts: dict[tuple[str, str], tuple[int, list[RefusedDocument]]] = field(default_factory=dict)
-    """For each build and unfinished large family: confirmed and refused documents of the parts so far."""
+    """For each build and unfinished large family: the number of confirmed documents, and the refused ones."""
     pace: dict[str, tuple[int, float]] = field(default_factory=dict)
     """Amount and seconds by kind of work: `model` loaded, bytes of text `embedded`, documents written to each sink."""
 
     def run(self, plan: Plan, on_progress: Progress) -> None:
         """Execute the plan on all targets that answer. `on_progress` gets the number of documents embedded."""
-        with ThreadPoolExecutor(max_workers=1, thread_name_prefix="batch") as ahead:
+        with ThreadPoolExecutor(max_workers=1, thread_name_prefix="batch") as thread:
             writing: Future[None] | None = None
-            for batch in self._batches(plan, on_progress):
+            for batch in self._batches(plan, on_progress):  # embeds the next batch while one is written
                 if writing is not None:
                     writing.result()
                 if not self._answering():
                     return
-                writing = ahead.submit(within_span(self._write), batch)
+                writing = thread.submit(within_span(self._write), batch)
             if writing is not None:
                 writing.result()
         self._remove(plan)
@@ -79,22 +81,22 @@ class Executor:
         embedded = self._embedded(plan, on_progress)
         for pairs in _by_size(embedded, WRITTEN_AT_ONCE, lambda pair: pair[0].size, first=EMBEDDED_AT_ONCE):
             families = [family for family, _ in pairs]
-            keys = plan.builds_of([each.family for each in families])
-            rewritten = {build: plan.to_rewrite(build, sorted(of_build)) for build, of_build in keys.items()}
+            needed = plan.builds_of([each.family for each in families])
+            changed = {build: plan.changed_documents(build, sorted(keys)) for build, keys in needed.items()}
             projected = [each.projected for each in families if each.last]  # in this thread, while the engines write
-            yield _Batch(families, projected, [vectors for _, vectors in pairs], keys, rewritten)
+            yield _Batch(families, projected, [vectors for _, vectors in pairs], needed, changed)
 
     def _embedded(self, plan: Plan, on_progress: Progress) -> Iterator[tuple[ProjectedFamily, Vectors | None]]:
         """Families with their vectors; without vectors if only sinks without vectors get them."""
         with_vectors = [target.build_id for target in self.targets if target.holds_vectors]
         families = (each for page in plan.families_to_write() for each in self.session.records.families(page))
         for group in _by_size(families, EMBEDDED_AT_ONCE, lambda projected: projected.size):
-            keys = plan.builds_of([projected.family for projected in group])
-            embed = set[str]().union(*(keys[build] for build in with_vectors))
-            embedded = [projected for projected in group if projected.family in embed]
+            needed = plan.builds_of([each.family for each in group])
+            to_embed = set[str]().union(*(needed[build] for build in with_vectors))
+            embedded = [each for each in group if each.family in to_embed]
             vectors = iter(self._embed(embedded, on_progress) if embedded else [])
-            on_progress(sum(len(projected.documents) for projected in group if projected.family not in embed))
-            yield from ((projected, next(vectors) if projected.family in embed else None) for projected in group)
+            on_progress(sum(len(each.documents) for each in group if each.family not in to_embed))
+            yield from ((each, next(vectors) if each.family in to_embed else None) for each in group)
 
     def _embed(self, families: Sequence[ProjectedFamily], on_progress: Progress) -> list[Vectors]:
         report, started, loading_before = self.embedder.report, monotonic(), self.embedder.loading_seconds
@@ -117,25 +119,25 @@ class Executor:
         with span("batch", families=len(batch.families)), self.lock(), State(self.session.state.home) as state:
             Catalog(state).note_projected(batch.projected)
             for target in answering:
-                Receipts(state.db, target.build_id).intend(batch.keys[target.build_id])
+                Receipts(state.db, target.build_id).intend(batch.needed[target.build_id])
             with ThreadPoolExecutor(max_workers=max(1, len(answering)), thread_name_prefix="sink") as threads:
                 writing = [(target, threads.submit(within_span(self._replace), target, batch)) for target in answering]
             for target, future in writing:
                 with self.outcome.noting_failure(target.sink):
                     sent, refused = future.result()
                     self.outcome.sink(target.sink).written += sent
-                    if batch.keys[target.build_id]:
+                    if batch.needed[target.build_id]:
                         receipts = Receipts(state.db, target.build_id)
                         self.session.stamp(target.build, receipts)
                         self._confirm(receipts, target, batch, self._with_reasons(batch, refused))
 
     def _replace(self, target: Target, batch: _Batch) -> tuple[int, list[RefusedDocument]]:
         """How many documents the engine was sent, and those that it refused."""
-        keys, rewritten = batch.keys[target.build_id], batch.rewritten[target.build_id]
+        changed = batch.changed[target.build_id]
         families = [
-            Family(each.documents, vectors, rewritten.get(each.family, ()), first=each.first, last=each.last)
+            Family(each.documents, vectors, changed.get(each.family, ()), first=each.first, last=each.last)
             for each, vectors in zip(batch.families, batch.vectors, strict=True)
-            if each.family in keys
+            if each.family in batch.needed[target.build_id]
         ]
         if not families:
             return 0, []
@@ -147,26 +149,26 @@ class Executor:
 
     def _confirm(self, receipts: Receipts, target: Target, batch: _Batch, refused: Sequence[RefusedDocument]) -> None:
         """Write receipts. A large family gets its receipt with its last part."""
-        refused_of: dict[str, list[RefusedDocument]] = {}
+        refused_of = defaultdict[str, list[RefusedDocument]](list)
         for one in refused:
-            refused_of.setdefault(one.parent_id, []).append(one)
-        confirmed, dead_letters = [], []
+            refused_of[one.parent_id].append(one)
+        confirmed: list[Receipt] = []
+        dead_letters: list[RefusedDocument] = []
         for each in batch.families:
-            if each.family not in batch.keys[target.build_id]:
+            if each.family not in batch.needed[target.build_id]:
                 continue
-            documents, bad = self.parts.pop((target.build_id, each.family), (0, []))
-            bad = bad + refused_of.get(each.family, [])
-            documents += len(each.documents) - len(refused_of.get(each.family, []))
+            documents, refused_so_far = self.parts.pop((target.build_id, each.family), (0, []))
+            refused_so_far = refused_so_far + refused_of[each.family]
+            documents += len(each.documents) - len(refused_of[each.family])
             if each.last:
                 confirmed.append(Receipt(each.family, each.family_hash, documents, each.label))
-                dead_letters += bad
+                dead_letters += refused_so_far
             else:
-                self.parts[target.build_id, each.family] = documents, bad
+                self.parts[target.build_id, each.family] = documents, refused_so_far
         receipts.confirm(confirmed, dead_letters)
 
     def _with_reasons(self, batch: _Batch, refused: Sequence[RefusedDocument]) -> list[RefusedDocument]:
         """Adds the encoder's reason to documents that were refused because they have no vector."""
-
         documents = {document.id: document for each in batch.families for document in each.documents}
         explained = []
         for one in refused:

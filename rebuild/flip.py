@@ -5,6 +5,7 @@ A run that finds an unfinished flip completes it if all builds exist; else it un
 
 from contextlib import closing, suppress
 
+from chunksink.rebuild.errors import NoGeneration
 from chunksink.rebuild.locks import removing
 from chunksink.rebuild.ownership import orphans, require_ours, shown_build
 from chunksink.rebuild.receipts import Receipts
@@ -45,7 +46,9 @@ def roll_back(session: Session) -> Generation:
     live = live_generation(session)
     if is_rollback and live is not None and live == begun:
         return live
-    previous = session.state.previous()
+    previous = session.state.previous_or_none()
+    if previous is None:
+        raise NoGeneration(f"there is no previous generation in {session.state.home}")
     require_ours(session, previous.builds, adopt=False, sign=True)
     for name, build_id in previous.builds.items():
         try:

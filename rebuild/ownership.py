@@ -38,8 +38,8 @@ def require_our_build(session: Session, sink: Sink, build: Build, *, adopt: bool
 
 
 def is_shown(session: Session, sink: Sink, build_id: str) -> bool:
-    """False if the sink's public name shows nothing, an unmarked build or another build of this home. The build of
-    another home is reported elsewhere."""
+    """Whether other programs find the build under the sink's public name. True also if it shows another home's build,
+    which `require_our_build` reports."""
     public = capability(sink, SupportsPublicName)
     if public is None:
         return True
@@ -111,12 +111,12 @@ def orphans(session: Session, sink: Sink) -> dict[str, int]:
     return counts
 
 
-def recover_receipts(session: Session, beside: Iterable[str] = ()) -> list[str]:
-    """After the records were lost: make receipts for the build that each sink shows, or for its largest one, and return
-    the ids. Sinks `beside` are included if they answer."""
+def recover_receipts(session: Session, others: Iterable[str]) -> list[str]:
+    """After the records were lost: make receipts for the build that each sink shows, or for its largest one. Returns
+    their ids. Sinks that this run does not write, `others`, are left out if they do not answer."""
     session.refresh()
     recovered = []
-    for name in dict.fromkeys([*session.sinks, *beside]):
+    for name in dict.fromkeys([*session.sinks, *others]):
         ignored = BuildBroken if name in session.sinks else SinkError  # its builds remain unknown
         with suppress(ignored):
             sink = session.sink(name)

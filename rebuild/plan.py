@@ -1,7 +1,7 @@
 """The diff: what must be written to and removed from each build so that it matches the catalog.
 
-The catalog is compared with receipts. A rebuild begins without any; a repair makes them by a scan. A build is compared
-as a whole once. After that, only the families in `moved` are compared: they differed, or triggers noted a change.
+The catalog is compared with receipts. A new build has none; a scan recreates them. The first plan for a build compares
+all families. Later ones compare only the families in `moved`: they differed before, or triggers noted a change.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ _PAGE = 50
 _UNHASHED = 100
 """Families that are read together, with their texts in memory."""
 
+# `leaves`: how many documents fewer the family will have.
 _TABLES = """
 create temp table if not exists planned (
     family text, build text, action text, recorded int, leaves int,
@@ -80,7 +81,7 @@ class FamilyCounts:
     unchanged: int = 0
 
     def then(self, later: FamilyCounts) -> FamilyCounts:
-        """Counts of two consecutive plans: what the first has written is unchanged for the second."""
+        """The sum of two consecutive plans. What the first has written is unchanged for the second."""
         return FamilyCounts(
             self.added + later.added,
             self.changed + later.changed,
@@ -121,8 +122,8 @@ class Plan:
             by_build[build].add(family)
         return by_build
 
-    def to_rewrite(self, build: str, families: Sequence[str]) -> dict[str, set[str]]:
-        """The documents of these families that a scan found changed."""
+    def changed_documents(self, build: str, families: Sequence[str]) -> dict[str, set[str]]:
+        """For these families, the documents that a scan found changed."""
         documents: dict[str, set[str]] = {}
         select = f"select family, id from changed where build = ? and family in ({marks(families)})"
         for family, id in self._db.execute(select, [build, *families]):
@@ -156,7 +157,7 @@ class Plan:
             yield [(TextPlace(row[0], Place(*row[1:3]), *row[3:5]), row[5]) for row in page]
 
     def counts(self, build: str | None = None) -> FamilyCounts:
-        """Counts for one build, or for all. For all, a family counts as added if no build had it."""
+        """Counts for one build, or for all: then a family counts as added if no build had it."""
         counts = self._count("planned", build)
         total = number(self._db, "select count(*) from current where family not in (select family from held)")
         return replace(counts, unchanged=total - counts.added - counts.changed)
@@ -186,7 +187,7 @@ class Plan:
         return [name for _, name in rows]
 
     def shrinkage(self, build: str, *, confirmed: bool = False) -> int:
-        """By how many chunks the sources of this build shrink with this plan, or with its `confirmed` part."""
+        """How many chunks the build loses by this plan, or by the part of it that is already `confirmed`."""
         planned = f"({_CONFIRMED})" if confirmed else "planned"
         return number(self._db, f"select coalesce(sum(leaves), 0) from {planned} where build = ?", [build])
 

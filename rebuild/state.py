@@ -19,7 +19,7 @@ from chunksink.chunkbus.store import Store, write_transaction
 from chunksink.embeddings.encoder import ModelInfo
 from chunksink.embeddings.settings import EncoderSettings
 from chunksink.rebuild.catalog_rows import ContentOf
-from chunksink.rebuild.errors import NoGeneration, NothingBuilt
+from chunksink.rebuild.errors import NothingBuilt
 from chunksink.rebuild.schema import RECORDS_OF_BUILD, exists, home_id, migrations
 
 NO_MODEL = ModelInfo(
@@ -128,12 +128,6 @@ class State(Store):
     def live_or_none(self) -> Generation | None:
         return self._one(f"{_GENERATION} join pointer on id = live")
 
-    def previous(self) -> Generation:
-        previous = self.previous_or_none()
-        if previous is None:
-            raise NoGeneration(f"there is no previous generation in {self.home}")
-        return previous
-
     def previous_or_none(self) -> Generation | None:
         return self._one(f"{_GENERATION} join pointer on id = previous")
 
@@ -181,8 +175,8 @@ class State(Store):
         with write_transaction(self.db):
             self.db.execute("delete from build where generation = ? and sink = ?", [generation.id, sink])
             for table in RECORDS_OF_BUILD:
-                unnamed = "build = ? and build not in (select id from build)"
-                self.db.execute(f"delete from {table} where {unnamed}", [generation.builds[sink]])
+                unused = "build = ? and build not in (select id from build)"
+                self.db.execute(f"delete from {table} where {unused}", [generation.builds[sink]])
             self.db.execute(
                 "delete from generation where id = ? and id not in (select generation from build)", [generation.id]
             )
