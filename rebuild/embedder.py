@@ -28,7 +28,8 @@ LEAST_COSINE = 0.99999
 LEAST_COSINE_IN: dict[Precision, float] = {"float32": LEAST_COSINE, "bfloat16": 0.999, "int8": 0.9}
 """The least cosine of two vectors of a text, if one of them was computed in this precision."""
 Lookup = Callable[[Sequence[str]], Mapping[str, tuple[Vectors, float]]]
-"""From keys to their cached vectors, each with the least cosine of a correct vector to it."""
+"""From keys to their cached vectors. A stored vector is correct if its cosine to the cached one is at least the number
+beside it."""
 
 
 def passage_of(document: Document) -> Passage:
@@ -80,8 +81,8 @@ class DocumentEmbedder:
         return cached_vectors(self._cache, model or self.info, keys, request)
 
     def expected(self, keys: Sequence[str]) -> dict[str, tuple[Vectors, float]]:
-        """The cached vectors, and for each the least cosine of a correct stored vector. The two can differ, since the
-        cached one may have been recomputed in another batch or precision."""
+        """A `Lookup`. Stored and cached vectors may differ a little, since the cached one may have been recomputed in
+        another batch or precision."""
         expected: dict[str, tuple[Vectors, float]] = {}
         for precision, least in LEAST_COSINE_IN.items():
             others = [key for key in keys if key not in expected]
@@ -163,7 +164,7 @@ class Embedders:
         self, live: Generation, *, first_vectors: bool = False, replace_damaged: bool = True
     ) -> DocumentEmbedder:
         """The embedder of the live index's model, one for the whole run. The model is loaded when a text has no vector
-        yet. `first_vectors` chooses the configured model, for a live index without vectors."""
+        yet. With `first_vectors`, the live index has no vectors yet and gets those of the configured model."""
         embedder = self._of_live
         if embedder is None or first_vectors or embedder.info.fingerprint != live.model_fingerprint:
             lazy = LazyEncoder(live.model, partial(self._open, live.encoder))

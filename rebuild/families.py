@@ -33,7 +33,7 @@ LONG_TEXT = 8192
 
 @dataclass(frozen=True, eq=False)
 class ProjectedFamily:
-    """The documents of a family, or of a part of a large one. Only the last part has the right `family_hash`."""
+    """The documents of a family, or of a part of a large one. `family_hash` is valid in the last part only."""
 
     family: str
     taken: int
@@ -110,7 +110,7 @@ def source_names(db: Any, root: BusRoot, families: Sequence[str]) -> dict[str, s
 
 
 class FamilyReader:
-    """Reads families of one bus root. Caches recent ones, since a compared family is often written next."""
+    """Reads families of one bus root. Keeps recent ones in memory, since a compared family is often written next."""
 
     def __init__(self, root: BusRoot, catalog: Catalog, fields: FieldSet = NO_FIELDS) -> None:
         self._root = root

@@ -56,7 +56,7 @@ class WriterLock(_HomeLock):
 
 
 class RebuildLock(_HomeLock):
-    """Held by a run that makes new builds or prevents others from doing so. Syncs do not need it."""
+    """Held while new builds are made, or while none may be made. Syncs do not need it."""
 
     def __init__(self, home: Path) -> None:
         super().__init__(home, "rebuild", WAIT_SECONDS, f"another run is building in {home}, or erasing from it")

@@ -127,13 +127,15 @@ create table changed (build text, family text, id text, primary key (build, fami
 -- rounds are due.
 create table coverage (build text primary key, family text, began text, since text, due integer) without rowid;
 """
-# Not `insert or ignore`: the conflict policy of the statement that fires a trigger would override it.
+# Triggers that fill `moved`. Not `insert or ignore`: the conflict policy of the statement that fires a trigger would
+# override it.
 _NOTE_MOVED = """
 create trigger {table}_{name} after {event} on {table} {condition} begin
     insert into moved select build, {row}.family from compared where {builds}
     on conflict do nothing; end
 """
 _CHANGED = "when new.family_hash is not old.family_hash"
+# Table, name of the trigger, event, condition, and the row that names the family.
 _MOVES = (
     ("current", "added", "insert", "", "new"),
     ("current", "changed", "update of family_hash", _CHANGED, "new"),

@@ -104,7 +104,8 @@ class Session:
         self.seconds[name] = self.seconds.get(name, 0.0) + seconds
 
     def note_totals(self) -> None:
-        """Add the work of this run to the totals of the home. Only vectors, which cost most, are worth waiting for."""
+        """Add the work of this run to the totals of the home. Waits for the lock only if vectors were computed: they
+        cost most."""
         work = defaultdict[tuple[str, str], float](float)
         work |= {("seconds", name): seconds for name, seconds in self.seconds.items()}
         price = self.config.token_price if self.config.endpoint is not None else None
@@ -130,8 +131,8 @@ class Session:
     def stamp(self, build: Build, receipts: Receipts) -> None:
         """Give the build a new stamp. Call it after the engine has confirmed a batch, before its receipts are written.
 
-        A copy with a recorded stamp then differs from its receipts only in families with open intents. If the run is
-        killed in between, both stamps are valid."""
+        Older copies of the build then have other stamps. If the run is killed meanwhile, both stamps are valid: the
+        build differs from its receipts only in families with open intents."""
         new = secrets.token_hex(8)
         receipts.expect_stamps({*receipts.stamps(), new})
         build.sign(self.marker(receipts.build_id, new))

@@ -65,9 +65,9 @@ class SpotCheck:
         return Coverage(self._since, -(-documents // _size(documents)))
 
     def finds_drift(self, build: Build, scan: Scan) -> bool:
-        """Compare the next part. If it differs, the whole build must be scanned.
+        """Compare the next part. If it differs, the caller must scan the whole build, which calls `note_scan`.
 
-        A build is skipped if nobody can have written to it since the last round.
+        A build that can show that nobody has written to it is skipped once its rounds are done.
         """
         at_rest = capability(build, SupportsUnchanged)
         if at_rest is not None:

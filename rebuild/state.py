@@ -132,11 +132,11 @@ class State(Store):
         return self._one(f"{_GENERATION} join pointer on id = previous")
 
     def public_builds(self) -> dict[str, str]:
-        """The build that each sink shows under its public name, if it was ever flipped."""
+        """The recorded build under each sink's public name. Sinks that were never flipped have none."""
         return dict(self.db.execute("select sink, build from public").fetchall())
 
     def begin_flip(self, generation: Generation) -> None:
-        """Record that sinks may show this generation from now on; the next run completes an unfinished flip."""
+        """Record that a flip to this generation begins. If it is not finished, the next run completes it."""
         with write_transaction(self.db):
             self.db.execute("insert or replace into flipping values (?)", [generation.id])
 

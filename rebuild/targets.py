@@ -29,9 +29,9 @@ class Opening:
     """What to do with builds that cannot be opened."""
 
     make: bool = True
-    """Create missing builds, empty, and recreate those that broke while a run was writing."""
+    """Create missing builds, empty. Recreate builds that broke because a run was killed while writing."""
     heal: bool = False
-    """Recreate broken builds."""
+    """Recreate all broken builds."""
     adopt: bool = False
     """Take over builds of another home."""
     before_making: Callable[[], None] = lambda: None
@@ -59,7 +59,7 @@ def open_targets(
 
 
 def _open(session: Session, sink: Sink, build_id: str, opening: Opening) -> Build | None:
-    """None if it must be created."""
+    """The existing build; None if it must be created."""
     try:
         build = sink.open(build_id)
     except BuildMissing:
