@@ -9,7 +9,6 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from chunksink.chunkbus.shared_resource import Shared
-from chunksink.exits import search_errors
 from chunksink.rebuild.run_records import last_update
 from chunksink.rebuild.state import Generation, State
 from chunksink.search.access import Access
@@ -81,19 +80,6 @@ class LiveSearch:
             if view.legs.semantic is None:
                 raise InvalidQuestion("no build of this index has vectors: configure a sink with vectors, then sync")
             return view.legs.semantic.encode(text)
-
-    def warm(self) -> None:
-        """Load the model, which takes seconds, before the first question. Errors are left to the first question. The
-        search may be closed meanwhile."""
-        try:
-            with suppress(*search_errors()), self._current() as view:
-                if view.legs.semantic is not None:
-                    view.legs.semantic.encode("warm")
-                if view.legs.reranking is not None:
-                    view.legs.reranking.load()
-        except Exception:
-            if not self._closed:
-                raise
 
     def generation(self) -> Generation:
         with self._current() as view:

@@ -5,10 +5,12 @@
 
 from collections.abc import Iterator
 from itertools import islice
+from pathlib import Path
 
 from chunksink.embeddings.errors import EmbeddingsError
 from chunksink.home_cache import existing_cache
 from chunksink.output import counted, counts, labelled, more, printable, sized, some
+from chunksink.rebuild.freshness import failed_run, has_drift
 from chunksink.rebuild.receipts import receipts_of_live
 from chunksink.rebuild.run_records import RunRecord, past_runs
 from chunksink.rebuild.spot_check import LARGEST, Coverage
@@ -81,16 +83,16 @@ def _pending(sink: "BuildStatus") -> str:
     )
 
 
-def status_lines(status: "HomeStatus", shown: int | None) -> Iterator[str]:
+def status_lines(status: "HomeStatus", home: Path, shown: int | None) -> Iterator[str]:
     for row in facts(status):
         yield labelled(row.label, row.value)
     yield ""
-    yield from advice(status, shown) or ["up to date with the chunks: a sync would find nothing to do"]
+    yield from advice(status, home, shown) or ["up to date with the chunks: a sync would find nothing to do"]
 
 
-def advice(status: "HomeStatus", shown: int | None) -> list[str]:
+def advice(status: "HomeStatus", home: Path, shown: int | None) -> list[str]:
     """Problems with their remedies, at most `shown` of each kind; None shows all."""
-    return [*_under_way(status), *_bus(status, shown), *_held(status, shown), *_due(status), *_last_run(status)]
+    return [*_under_way(status), *_bus(status, shown), *_held(status, shown), *_due(status), *_failures(home)]
 
 
 def _under_way(status: "HomeStatus") -> Iterator[str]:
@@ -155,14 +157,12 @@ def _due(status: "HomeStatus") -> Iterator[str]:
         yield f"a rebuild is due: {status.rebuild_due}; `chunksink rebuild`"
 
 
-def _last_run(status: "HomeStatus") -> Iterator[str]:
+def _failures(home: Path) -> Iterator[str]:
     """Failures that only the records of runs show."""
-    last = status.last_run
-    if last and last.command in ("sync", "rebuild") and last.status == "failed":
-        yield f"the last {last.command} failed: `chunksink runs {last.id}` shows why"
-    verified = status.last_verify
-    if verified and verified.status == "drift" and not (status.updated_at and verified.started_at < status.updated_at):
-        yield "the last verify found differences: `chunksink verify` lists them, `--repair` repairs them"
+    if run := failed_run(home):
+        yield f"the last {run.command} failed: `chunksink runs {run.id}` shows why"
+    if has_drift(home):
+        yield "verify found differences that were not repaired: `chunksink verify` lists them, `--repair` repairs them"
 
 
 def page_report(config: Config) -> Report:
@@ -176,7 +176,7 @@ def page_report(config: Config) -> Report:
     return Report(
         current=status.is_current,
         summary=_SUMMARIES[status.is_current],
-        troubles=tuple(advice(status, SHOWN)),
+        troubles=tuple(advice(status, config.home_path, SHOWN)),
         figures=(
             ReportRow("Sources", f"{status.bus.families:,}"),
             ReportRow("Chunks", f"{status.bus.chunks:,}"),

@@ -53,8 +53,8 @@ def freshness(status: HomeStatus, home: Path, root: BusRoot, now: float | None =
         verdict=last.status if last else None,
         deep_verified=_age(deep, at),
         deep_verdict=deep.status if deep else None,
-        has_drift=_has_drift(home),
-        failed_run=_failed_run(home),
+        has_drift=has_drift(home),
+        failed_run=failed_run(home),
     )
 
 
@@ -87,19 +87,21 @@ def _is_complete(run: RunRecord) -> bool:
     return run.command in UPDATES and run.status in _COMPLETE
 
 
-def _has_drift(home: Path) -> bool:
-    verified = False  # by a later `verify`, which did not compare vectors
+def has_drift(home: Path) -> bool:
+    """As `Freshness.has_drift`."""
+    is_verified = False  # by a later `verify`, which did not compare vectors
     for run in past_runs(home, "verify", "repair", "rebuild"):
         is_deep = bool(run.facts.get("deep"))
         if _is_complete(run) or (run.status == "ok" and is_deep):
             return False
-        if run.status == "drift" and (is_deep or not verified):
+        if run.status == "drift" and (is_deep or not is_verified):
             return True
-        verified = verified or run.status == "ok"
+        is_verified = is_verified or run.status == "ok"
     return False
 
 
-def _failed_run(home: Path) -> RunRecord | None:
+def failed_run(home: Path) -> RunRecord | None:
+    """As `Freshness.failed_run`."""
     last = (_last_result(home, "verify", *UPDATES), _last_result(home, "ingest"))
     return next((run for run in last if run is not None and run.status == "failed"), None)
 

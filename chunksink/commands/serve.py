@@ -1,12 +1,11 @@
 """`chunksink serve`: the search page and its API."""
 
-import asyncio
 import gc
 import os
 import signal
 import socket
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial
 from importlib.util import find_spec
 from ipaddress import ip_address
@@ -15,20 +14,21 @@ from types import FrameType
 from urllib.parse import urlsplit
 
 import click
-import h11
 import uvicorn
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from chunksink import __version__, logs
 from chunksink.exits import Exit, Refusal, search_errors
 from chunksink.live import LiveSearch
 from chunksink.options import chunks_option, config_from, home_option
 from chunksink.rebuild.errors import NoGeneration
+from chunksink.search.access import EVERYTHING
 from chunksink.search.page.app import make_app
 from chunksink.search.page.callers import Tokens
+from chunksink.search.page.connections import LimitedProtocol
 from chunksink.search.page.security import Hosts
 from chunksink.search.page.site import Metrics, Site
+from chunksink.search.question import Question
 from chunksink.session import usual_mode
 from chunksink.settings.config import Config
 from chunksink.sinks.custom_fields import FieldSet
@@ -37,10 +37,6 @@ from chunksink.status_report import page_report
 _CHECK_SECONDS = 0.5
 """How often to check for changes by other processes."""
 _MOST_CONNECTIONS = 500
-_HEADER_SECONDS = 10.0
-"""Time limit for the headers of a request."""
-_MOST_PER_ADDRESS = 250
-"""Connections of one address; all clients behind a proxy share its address."""
 _REQUEST_LINE_BYTES = 256 * 1024
 """Enough for a query of 10,000 characters of any script, quoted in the address."""
 _TOKEN_REMEDY = """\
@@ -90,7 +86,7 @@ def command(host: str, port: int, names: tuple[str, ...], source_url: str | None
         _serve(
             app,
             listener,
-            partial(get_ready, live.warm),
+            partial(get_ready, live),
             f"serving {config.home} at {_address(host, listener)} (Ctrl-C ends it)",
         )
     click.echo("stopped")
@@ -128,7 +124,7 @@ def _serve(app: ASGIApp, listener: socket.socket, warm: Callable[[], object], gr
     """Serve until SIGINT or SIGTERM."""
     settings = uvicorn.Config(
         app,
-        http=_LimitedProtocol,
+        http=LimitedProtocol,
         ws="none",
         lifespan="on",
         log_level="warning",
@@ -159,10 +155,11 @@ def _serve(app: ASGIApp, listener: socket.socket, warm: Callable[[], object], gr
             signal.signal(number, handler)
 
 
-def get_ready(warm: Callable[[], object]) -> None:
+def get_ready(live: LiveSearch) -> None:
     """Load what the first question needs, and exclude it from garbage collection: scanning half a million objects would
     delay searches by a third of a second each time."""
-    warm()
+    with suppress(Exception):  # /readyz asks the same question, and reports its errors
+        live.search(Question("ready", limit=1), EVERYTHING)
     gc.collect()
     gc.freeze()
 
@@ -199,48 +196,3 @@ def _require_web(source_url: str | None) -> None:
         parts = urlsplit("")
     if parts.scheme not in ("http", "https") or not parts.netloc or parts.query or parts.fragment:
         raise Refusal(f"--source-url {source_url}: use an address such as https://example.org/docs/", Exit.USAGE)
-
-
-class _LimitedProtocol(H11Protocol):
-    """uvicorn's protocol with limits for clients that connect and send nothing."""
-
-    _deadline: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        host = self.client[0] if self.client else None
-        hosts = [each.client[0] for each in self.connections if isinstance(each, H11Protocol) and each.client]
-        if hosts.count(host or "") > _MOST_PER_ADDRESS:
-            transport.close()
-        else:
-            self._wait_for_request()
-
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        self._wait_for_request()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._stop_waiting()
-        super().connection_lost(exc)
-
-    def send_400_response(self, msg: str) -> None:
-        """Also works within a request, for example for a malformed body. The application's answer is dropped."""
-        if self.cycle is not None:
-            self.cycle.disconnected = True
-            self.cycle.message_event.set()
-        try:
-            super().send_400_response(msg)
-        except h11.LocalProtocolError:  # the answer had begun, too
-            self.transport.close()
-
-    def _wait_for_request(self) -> None:
-        """Limit the time until the whole request has arrived, counted from its first part."""
-        if self.cycle is not None and not self.cycle.response_complete:
-            self._stop_waiting()
-        elif self._deadline is None:
-            self._deadline = self.loop.call_later(_HEADER_SECONDS, self.transport.close)
-
-    def _stop_waiting(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None

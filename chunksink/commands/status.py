@@ -1,8 +1,9 @@
 """`chunksink status`: what is live, held, due or under way, without calling an engine."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from math import inf
 from typing import Any, Literal
 
 import click
@@ -33,14 +34,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 )
 @click.option("--max-proof-age", metavar="AGE", help="With --check: WARNING if the last verify is older, such as 24h.")
 @json_option
-def command(
-    everything: bool,
-    check: bool,
-    max_lag: str | None,
-    max_sync_age: str | None,
-    max_proof_age: str | None,
-    as_json: bool,
-) -> int:
+def command(everything: bool, check: bool, as_json: bool, **limits: str | None) -> int:
     """Show the live index, which sources are held and why, and whether a sync or a rebuild is due or running.
 
     All of it comes from chunksink's records: no engine is asked (`chunksink verify` reads them), and changed files are
@@ -58,12 +52,12 @@ def command(
       chunksink status --json | jq -e '.current and .rebuild_due == null' && echo "nothing to do"
     """
     if check:
-        return _check(max_lag, max_sync_age, max_proof_age, as_json=as_json)
-    if max_lag or max_sync_age or max_proof_age:
+        return _check(limits, as_json=as_json)
+    if any(limits.values()):
         raise click.UsageError("--max-lag, --max-sync-age and --max-proof-age need --check")
     config = config_from()
     status = status_of(config, -1 if as_json or everything else SHOWN)
-    lines = status_lines(status, None if everything else SHOWN)
+    lines = status_lines(status, config.home_path, None if everything else SHOWN)
     show(as_json, {"current": status.is_current, **asdict(status)}, lines)
     return 0
 
@@ -75,21 +69,13 @@ class _Problem:
     message: str
 
 
-@dataclass(frozen=True)
-class _Limits:
-    """In seconds."""
-
-    lag: int | None
-    sync_age: int | None
-    proof_age: int | None
-
-
-def _check(max_lag: str | None, max_sync_age: str | None, max_proof_age: str | None, *, as_json: bool) -> int:
+def _check(ages: Mapping[str, str | None], *, as_json: bool) -> int:
+    """`ages` are the limits as they were written, by option."""
     problems: list[_Problem] = []
     figures, facts = "", dict[str, Any]()
     try:
         with errors_as_refusals():
-            limits = _Limits(_seconds(max_lag), _seconds(max_sync_age), _seconds(max_proof_age))
+            limits = {option: _seconds(age) for option, age in ages.items() if age is not None}
             config = config_from()
             try:
                 status = status_of(config, named=0)
@@ -109,16 +95,15 @@ def _check(max_lag: str | None, max_sync_age: str | None, max_proof_age: str | N
     return _CODES[level]
 
 
-def _seconds(age: str | None) -> int | None:
-    if age is None:
-        return None
+def _seconds(age: str) -> int:
     written = re.fullmatch(r"([0-9]{1,9})([smhd])", age)
     if written is None:
         raise click.UsageError(f"the age {age!r:.30} is not like 90s, 15m, 24h or 7d")
     return int(written[1]) * _SECONDS[written[2]]
 
 
-def _problems(status: HomeStatus, fresh: Freshness, limits: _Limits) -> Iterator[_Problem]:
+def _problems(status: HomeStatus, fresh: Freshness, limits: Mapping[str, int]) -> Iterator[_Problem]:
+    """`limits` are in seconds."""
     if run := fresh.failed_run:
         why = f" ({run.error})" if run.error else ""
         yield _Problem("CRITICAL", "run_failed", f"the last {run.command} failed{why}: `chunksink runs {run.id}`")
@@ -126,29 +111,28 @@ def _problems(status: HomeStatus, fresh: Freshness, limits: _Limits) -> Iterator
         yield _Problem("CRITICAL", "drift", "verify found differences that were not repaired: `verify --repair`")
     if fresh.lag is None:
         yield _Problem("UNKNOWN", "no_chunks", f"there are no chunks at {status.bus.path}")
-    elif limits.lag is not None and fresh.lag > limits.lag:
+    elif fresh.lag > limits.get("max_lag", inf):
         yield _Problem("WARNING", "lag", f"a change has waited for {_age(fresh.lag)}: `chunksink sync`")
-    if limits.sync_age is not None and (fresh.updated is None or fresh.updated > limits.sync_age):
+    if (inf if fresh.updated is None else fresh.updated) > limits.get("max_sync_age", inf):
         last = "in no recorded run" if fresh.updated is None else f"{_age(fresh.updated)} ago"
         yield _Problem("WARNING", "sync_age", f"the last complete sync was {last}: is it scheduled?")
-    if limits.proof_age is not None and fresh.verified is None:
+    if fresh.verified is None and "max_proof_age" in limits:
         yield _Problem("WARNING", "not_verified", "the index was never verified: `chunksink verify`")
-    elif limits.proof_age is not None and fresh.verified is not None and fresh.verified > limits.proof_age:
+    elif fresh.verified is not None and fresh.verified > limits.get("max_proof_age", inf):
         yield _Problem("WARNING", "proof_age", f"the last verify was {_age(fresh.verified)} ago: `chunksink verify`")
 
 
-def _figures(status: HomeStatus, fresh: Freshness, limits: _Limits) -> str:
+def _figures(status: HomeStatus, fresh: Freshness, limits: Mapping[str, int]) -> str:
     """Performance data: value and unit, and the limit of a warning."""
-    ages = {
-        "lag": (fresh.lag, limits.lag),
-        "proof_age": (fresh.verified, limits.proof_age),
-        "updated": (fresh.updated, limits.sync_age),
-    }
-    limited = {name: (age, "" if limit is None else limit) for name, (age, limit) in ages.items() if age is not None}
+    ages = (
+        ("lag", fresh.lag, "max_lag"),
+        ("proof_age", fresh.verified, "max_proof_age"),
+        ("updated", fresh.updated, "max_sync_age"),
+    )
     refused = max((sink.refused for sink in status.sinks.values()), default=0)
     counts = {"sources": status.bus.families, "chunks": status.bus.chunks, "held": status.held, "refused": refused}
     return " ".join(
-        [f"{name}={age:.0f}s;{limit};;0" for name, (age, limit) in limited.items()]
+        [f"{name}={age:.0f}s;{limits.get(option, '')};;0" for name, age, option in ages if age is not None]
         + [f"{name}={number};;;0" for name, number in counts.items()]
     )
 

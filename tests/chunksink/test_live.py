@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, nullcontext
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,6 @@ import pytest
 
 import chunksink
 import chunksink.live as live_module
-from chunksink.embeddings import load
 from chunksink.exits import Exit
 from chunksink.live import LiveSearch
 from chunksink.rebuild.errors import NoGeneration
@@ -257,21 +256,6 @@ def test_restored_leg_is_opened_again_during_searches(built: Shell, monkeypatch:
             time.sleep(0.02)
 
 
-@pytest.mark.parametrize("closed", [True, False])
-def test_warm_ignores_errors_after_close(built: Shell, monkeypatch: pytest.MonkeyPatch, closed: bool) -> None:
-    """Loading a model may fail in any way during shutdown. At other times such an error is a bug and is raised."""
-
-    def fail(*_arguments: object, **_options: object) -> None:
-        if closed:
-            live.close()
-        raise RuntimeError("cannot schedule new futures after shutdown")
-
-    monkeypatch.setattr(load, "load_encoder", fail)
-    expected = nullcontext() if closed else pytest.raises(RuntimeError, match="new futures")
-    with closing(LiveSearch(Config())) as live, expected:
-        live.warm()
-
-
 def test_index_search_and_get_chunk_return_hits(built: Shell) -> None:
     with chunksink.open() as index:
         answer = index.search("cat", mode="keyword", filters={"schema_version": "chunks.v1"}, context=1)
@@ -306,7 +290,6 @@ def test_configuration_error_of_a_sink_makes_its_leg_unavailable(built: Shell, m
     monkeypatch.setenv("CHUNKSINK_SINK_CHROMA_URL", "http://127.0.0.1:1")
     monkeypatch.setenv("CHUNKSINK_SINK_CHROMA_TOKEN_VARIABLE", "NOT_SET")
     with closing(LiveSearch(load_config({}))) as live:
-        live.warm()
         answer = live.search(Question("cat"), EVERYTHING)
     assert answer.hits
     assert "NOT_SET" in answer.unavailable["semantic"]

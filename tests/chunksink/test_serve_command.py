@@ -11,7 +11,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from hashlib import sha256
 from itertools import product
 from pathlib import Path
@@ -356,14 +356,17 @@ def test_serve_follows_syncs_and_flips_of_other_processes(tmp_path: Path, sinks:
         assert server.complained == []
 
 
-def test_get_ready_excludes_objects_from_garbage_collection() -> None:
+def test_get_ready_excludes_objects_from_garbage_collection(shell: Shell) -> None:
     """A collection of all generations took a third of a second, during which no question was answered."""
     from chunksink.commands.serve import get_ready
+    from chunksink.live import LiveSearch
+    from chunksink.settings.config import Config
 
-    warmed: list[str] = []
+    shell.synced(p1=[source("a.md", "a cat")])
     try:
-        get_ready(lambda: warmed.append("model"))
-        assert warmed == ["model"]
+        with closing(LiveSearch(Config())) as live:
+            get_ready(live)
+        get_ready(live)  # closed meanwhile
         assert gc.get_freeze_count() > 10_000
         assert gc.isenabled()
     finally:
