@@ -64,10 +64,6 @@ _REPEAT_SECONDS = 1.0
 """When to repeat a dropped interrupt that ended nothing."""
 
 
-class OutputClosed(Exception):
-    """The reader of our output closed it, as `| head` does."""
-
-
 class LazyGroup(click.Group):
     """Commands are loaded by name; the overview is printed without loading any."""
 
@@ -98,8 +94,8 @@ class LazyGroup(click.Group):
         try:
             with errors_as_refusals():  # commands print after their own work, too
                 return super().invoke(ctx)
-        except BrokenPipeError as error:  # click would end the process as if it were a bug
-            raise OutputClosed from error
+        except BrokenPipeError as error:  # the reader closed our output; click would end the process as after a bug
+            raise click.exceptions.Exit(Exit.OUTPUT_CLOSED) from error
         except (KeyboardInterrupt, Exception) as error:
             if not isinstance(error, KeyboardInterrupt) and not _hidden_interrupt.is_set():
                 raise
@@ -222,8 +218,6 @@ def _run(arguments: list[str]) -> int:
             click.echo("\r\x1b[K", err=True, nl=False)  # removes the `^C` that the terminal shows
         note("Interrupted. Nothing is half done; run the command again to continue.", event="interrupted")
         return Exit.INTERRUPTED
-    except OutputClosed:
-        return Exit.OUTPUT_CLOSED
     except Exception as error:
         if isinstance(error, UnicodeEncodeError) and (wrong := _not_utf8(arguments)):
             refusal = click.ClickException(f"the argument {wrong:.200} is not in UTF-8: write it in UTF-8")

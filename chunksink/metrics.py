@@ -5,7 +5,7 @@ Labels have few values: sinks, stages, commands, modes. No metric contains a tex
 
 import os
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -24,7 +24,7 @@ from chunksink.rebuild.errors import NoGeneration
 from chunksink.rebuild.freshness import freshness
 from chunksink.rebuild.run_records import RunRecord, past_runs
 from chunksink.rebuild.state import State
-from chunksink.rebuild.status import HomeStatus
+from chunksink.rebuild.status import BuildStatus, HomeStatus
 from chunksink.search.page.site import SEARCH_PROBLEMS, SearchProblem
 from chunksink.search.question import MODES, Mode
 from chunksink.session import status_of
@@ -33,6 +33,12 @@ from chunksink.settings.config import Config
 _DONE = ("ok", "refused", "held", "drift", "failures")
 """How a run ends that was able to do its work."""
 _LATENCIES = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+_OF_A_SINK: tuple[tuple[str, str, Callable[[BuildStatus], float]], ...] = (
+    ("families_indexed", "Sources that the engine has confirmed.", lambda build: build.families),
+    ("chunks_indexed", "Chunks that the engine has confirmed.", lambda build: build.chunks),
+    ("documents_refused", "Documents that the engine refused.", lambda build: build.refused),
+    ("families_pending", "Sources that the next sync writes or removes.", lambda build: build.pending),
+)
 _Values = float | Mapping[str, float] | Mapping[tuple[str, str], float]
 
 
@@ -111,19 +117,13 @@ class HomeCollector(Collector):
 
 
 def _state(status: HomeStatus) -> Iterator[Metric]:
-    bus, sinks = status.bus, status.sinks
+    bus = status.bus
     yield _gauge("families_desired", "Sources in the chunks, as last read.", bus.families)
     yield _gauge("chunks_desired", "Chunks of these sources.", bus.chunks)
     yield _gauge("families_superseded", "Older versions of sources, which are not indexed.", bus.superseded)
     yield _gauge("families_held", "Sources kept unchanged because their chunks are missing or invalid.", status.held)
-    families = {name: sink.families for name, sink in sinks.items()}
-    yield _gauge("families_indexed", "Sources that the engine has confirmed.", families, "sink")
-    chunks = {name: sink.chunks for name, sink in sinks.items()}
-    yield _gauge("chunks_indexed", "Chunks that the engine has confirmed.", chunks, "sink")
-    refused = {name: sink.refused for name, sink in sinks.items()}
-    yield _gauge("documents_refused", "Documents that the engine refused.", refused, "sink")
-    pending = {name: sink.to_write + sink.to_remove + sink.open_intents for name, sink in sinks.items()}
-    yield _gauge("families_pending", "Sources that the next sync writes or removes.", pending, "sink")
+    for name, help, value in _OF_A_SINK:
+        yield _gauge(name, help, {sink: value(build) for sink, build in status.sinks.items()}, "sink")
     yield _gauge("partitions_pending", "Partitions that changed since they were last read.", len(bus.pending))
     yield _gauge("partitions_broken", "Partitions that are missing or invalid.", len(bus.broken))
     yield _gauge("current", "Whether a sync would find nothing to do.", status.is_current is True)

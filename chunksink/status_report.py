@@ -125,7 +125,7 @@ def _bus(status: "HomeStatus", shown: int | None) -> Iterator[str]:
     if bus.pending:
         pending = f"{counted(len(bus.pending), 'partition')} new, changed or missing since the last sync"
         yield f"{pending}: {some(bus.pending, shown)}; run `chunksink sync`"
-    elif any(sink.to_write or sink.to_remove or sink.open_intents for sink in status.sinks.values()):
+    elif any(sink.pending for sink in status.sinks.values()):
         yield f"not every engine matches the chunks; {_catch_up(status)}"
 
 
@@ -172,7 +172,7 @@ def page_report(config: Config) -> Report:
         refused, letters = _dead_letters(state)
     cache = list(_cache(config))
     runs = map(_run, islice(past_runs(config.home_path), _RUNS))
-    pending = max((sink.to_write + sink.to_remove + sink.open_intents for sink in status.sinks.values()), default=0)
+    pending = max((sink.pending for sink in status.sinks.values()), default=0)
     return Report(
         current=status.is_current,
         summary=_SUMMARIES[status.is_current],

@@ -47,6 +47,11 @@ class BuildStatus:
     """0 while partitions are missing or invalid, since nothing is removed then."""
     coverage: Coverage
 
+    @property
+    def pending(self) -> int:
+        """Families that the next sync writes or removes."""
+        return self.to_write + self.to_remove + self.open_intents
+
 
 @dataclass(frozen=True)
 class GenerationStatus:
@@ -130,7 +135,7 @@ class HomeStatus:
         """Whether a sync would find nothing to do, judging by the records; None if the chunks are missing."""
         if not self.bus.found:
             return None
-        behind = any(sink.open_intents or sink.to_write or sink.to_remove for sink in self.sinks.values())
+        behind = any(sink.pending for sink in self.sinks.values())
         is_due = self.unbuilt or self.bus.pending or self.begun_flip or self.is_restored
         return not (behind or is_due or self.bus.broken or self.held)
 
