@@ -6,9 +6,10 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from chunksink.rebuild.errors import WorseAnswers
+from chunksink.rebuild.rebuild import Check
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.state import Generation, State
 from chunksink.search.access import Access
@@ -25,9 +26,6 @@ from chunksink.settings.config import Config, ConfigError
 from chunksink.sinks.errors import SinkError
 from chunksink.summary import comparison_lines
 from chunksink.views import open_view
-
-if TYPE_CHECKING:
-    from chunksink.rebuild.rebuild import Check
 
 Search = Callable[[Question, Access], Answer]
 
@@ -83,16 +81,11 @@ def index_facts(config: Config, generation: Generation) -> dict[str, Any]:
     }
 
 
-def gate(config: Config, saved: Path, fail_if_drop: float) -> "Check":
+def gate(config: Config, saved: Path, fail_if_drop: float) -> Check:
     """A check of a rebuild, with the queries, judgements and modes of a saved result."""
-    return partial(_require_not_worse, config, read_result(saved), checked_drop(fail_if_drop))
-
-
-def checked_drop(limit: float) -> float:
-    """The limit of `fail_if_drop`. ConfigError if it is negative or no number."""
-    if not limit >= 0:
-        raise ConfigError(f"fail_if_drop must be 0 or more, not {limit:g}")
-    return limit
+    if not fail_if_drop >= 0:  # or it is no number
+        raise ConfigError(f"fail_if_drop must be 0 or more, not {fail_if_drop:g}")
+    return partial(_require_not_worse, config, read_result(saved), fail_if_drop)
 
 
 def _require_not_worse(

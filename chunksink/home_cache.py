@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from chunksink.rebuild.state import cache_file
 from chunksink.settings.config import Config
@@ -10,7 +10,6 @@ from chunksink.settings.config import Config
 if TYPE_CHECKING:
     from chunksink.embeddings.cache import VectorCache
     from chunksink.embeddings.encoder import ModelInfo
-    from chunksink.embeddings.stats import CachedVector
 
 
 @contextmanager
@@ -26,12 +25,15 @@ def existing_cache(config: Config, *, replace_damaged: bool = False) -> Iterator
         yield cache
 
 
-def cached_vector(config: Config, model: "ModelInfo", key: str) -> "CachedVector | None":
-    """The vector with this key by a model; None if it, or the whole cache, is missing."""
+def cached_vector(config: Config, model: "ModelInfo", key: str) -> dict[str, Any] | None:
+    """The `ref` and the facts of a vector, without its numbers; None if it, or the whole cache, is missing."""
     from chunksink.embeddings.references import embedding_ref
     from chunksink.embeddings.stats import show
 
     if not cache_file(config.home_path).exists():
         return None
     with existing_cache(config) as cache:
-        return show(cache, embedding_ref(model.fingerprint, model.key(key)))
+        vector = show(cache, embedding_ref(model.fingerprint, model.key(key)))
+    if vector is None:
+        return None
+    return {"ref": str(vector.ref), **{name: getattr(vector, name) for name in ("dimension", "precision", "tokens")}}

@@ -10,7 +10,7 @@ after each batch. `verify` holds it only while it reads the chunks.
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import asdict, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -60,7 +60,7 @@ def _close_in_thread(live: "LiveSearch", opened_by: int) -> None:
         Thread(target=live.close, name="chunksink-close", daemon=True).start()
 
 
-class Index:
+class Index(AbstractContextManager["Index", None]):
     """One index: the chunks, the home and the engines of a configuration."""
 
     def __init__(
@@ -76,9 +76,6 @@ class Index:
         self._live: LiveSearch | None = None
         self._finalizer: finalize[..., Index] | None = None
         self._live_lock = Lock()
-
-    def __enter__(self) -> "Index":
-        return self
 
     def __exit__(self, *_error: object) -> None:
         self.close()
@@ -168,20 +165,19 @@ class Index:
         number of deletions allowed, even above the safety limit; `plan` is the hash of the plan to execute; `rebuild`
         rebuilds if the configured model has changed.
         """
-        from chunksink.rebuild.sync import SyncOptions, sync
-
-        options = SyncOptions(
-            strict=strict, adopt=adopt, allow_deletions=allow_deletions, only_plan=plan, rebuild=rebuild
+        return self._synced(
+            "sync", strict=strict, adopt=adopt, allow_deletions=allow_deletions, only_plan=plan, rebuild=rebuild
         )
-        with self._session("sync", tolerant=True) as session:
-            return sync(session, options)
 
     def repair(self, *, adopt: bool = False, allow_deletions: int = 0, deep: bool = False) -> "RunReport":
         """Scan the engines, then sync; broken builds are recreated."""
+        return self._synced("repair", scan=True, deep=deep, adopt=adopt, allow_deletions=allow_deletions)
+
+    def _synced(self, command: str, **settings: Any) -> "RunReport":
         from chunksink.rebuild.sync import SyncOptions, sync
 
-        options = SyncOptions(scan=True, deep=deep, adopt=adopt, allow_deletions=allow_deletions)
-        with self._session("repair", tolerant=True) as session:
+        options = SyncOptions(**settings)  # raises before the home is made
+        with self._session(command, tolerant=True) as session:
             return sync(session, options)
 
     def rebuild(
@@ -248,11 +244,7 @@ class Index:
             engine, ledger = partial(open_one_sink, config, stack), partial(why_no_chunks, config.home_path)
             fields = FieldSet.of(config.fields)
             explanation = why(state, config.bus, fields, live, name, engine, ledger)
-        vector = cached_vector(config, live.model, explanation.vector_key)
-        if vector is None:
-            return explanation
-        facts = {name: getattr(vector, name) for name in ("dimension", "precision", "tokens")}
-        return replace(explanation, cached_vector={"ref": str(vector.ref), **facts})
+        return replace(explanation, cached_vector=cached_vector(config, live.model, explanation.vector_key))
 
     def doctor(self) -> "list[Check]":
         """Whether this machine, the chunks, the home, the engines and the model are fit for a run."""
@@ -293,7 +285,6 @@ class Index:
     def retire_partition(self, key: str) -> "RetireReport":
         """Retire a partition that will not come back. The next sync removes the sources that only this
         partition had, and restores those that its tombstones withdrew, if another partition has them."""
-
         with self._session("retire-partition", tolerant=True) as session:
             with session.lock(locks.WAIT_SECONDS):
                 session.refresh()

@@ -10,9 +10,8 @@ from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from time import time
-from wsgiref.simple_server import WSGIServer
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, start_http_server, write_to_textfile
+from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
@@ -215,14 +214,3 @@ def registry_of(config: Config) -> CollectorRegistry:
     registry = CollectorRegistry(auto_describe=False)  # describing would read the home
     registry.register(HomeCollector(config))
     return registry
-
-
-def write_file(config: Config, file: Path) -> None:
-    """For the textfile collector of the node exporter, which sees the old file or the new one."""
-    write_to_textfile(str(file), registry_of(config))
-
-
-def start_server(config: Config, host: str, port: int) -> WSGIServer:
-    """Serve the state of the home at /metrics, in a thread, until the server is shut down."""
-    server, _ = start_http_server(port, host, registry_of(config))
-    return server

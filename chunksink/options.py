@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from chunksink.index import Index
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_KEY = "chunksink.{}"
-"""Key of a shared option in the context of the running command; subcommands share it."""
+_KEY = "chunksink."
+"""Begins the key of a shared option in the context of the running command; subcommands share it."""
 
 
 def home_option(command: Command) -> Command:
@@ -38,28 +38,35 @@ def home_option(command: Command) -> Command:
     return home(index(config(command)))
 
 
+def index_options(command: Command) -> Command:
+    """--chunks, and the options of `home_option`."""
+    chunks = "The bus root: a folder with canonical/ and manifest/, or s3://BUCKET/PREFIX. [default: chunks]"
+    return _shared("chunks", "DIR", chunks)(home_option(command))
+
+
+def writing_options(command: Command) -> Command:
+    """--allow-deletions, --adopt and --metrics-file, for commands that write to the engines."""
+    allow_deletions = click.option(
+        "--allow-deletions",
+        type=click.IntRange(0),
+        default=0,
+        metavar="N",
+        help="Allow up to N deletions, even above the safety limit.",
+    )
+    return allow_deletions(adopt_option(metrics_file_option(command)))
+
+
 def _shared(name: str, metavar: str, help: str, kind: Any = None) -> Callable[[Command], Command]:
     return click.option(f"--{name}", expose_value=False, callback=_keep, metavar=metavar, help=help, type=kind)
 
 
 def _keep(context: click.Context, option: click.Parameter, value: object) -> None:
     if value is not None:
-        context.meta[_KEY.format(option.name)] = value
+        context.meta[f"{_KEY}{option.name}"] = value
 
 
-chunks_option = _shared(
-    "chunks", "DIR", "The bus root: a folder with canonical/ and manifest/, or s3://BUCKET/PREFIX. [default: chunks]"
-)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document, for programs.")
 adopt_option = click.option("--adopt", is_flag=True, help="Take over builds that another home made under these names.")
-allow_deletions_option = click.option(
-    "--allow-deletions",
-    type=click.IntRange(0),
-    default=0,
-    metavar="N",
-    help="Allow up to N deletions, even above the safety limit.",
-)
-
 
 _RAY_OPTIONS = {
     "address": (
@@ -93,10 +100,12 @@ def _write_metrics_at_end(config: Config, file: Path) -> None:
 
 
 def _write_metrics(config: Config, file: Path) -> None:
-    from chunksink.metrics import write_file
+    from prometheus_client import write_to_textfile
+
+    from chunksink.metrics import registry_of
 
     try:
-        write_file(config, file)
+        write_to_textfile(str(file), registry_of(config))  # a reader sees the old file or the new one
     except OSError as error:
         note(f"warning: no metrics were written to {file}: {error.strerror or error}", severity="warning")
 
@@ -130,7 +139,7 @@ def config_from(*, uses_sinks: bool = True, **flags: Any) -> Config:
 
 def shared_option(name: str) -> Any:
     """The value of a shared option of the running command; None if it was not set."""
-    return click.get_current_context().meta.get(_KEY.format(name))
+    return click.get_current_context().meta.get(f"{_KEY}{name}")
 
 
 def shared_arguments() -> list[str]:

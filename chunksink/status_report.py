@@ -27,7 +27,7 @@ _LETTERS = 20
 _RUNS = 5
 
 
-def facts(status: "HomeStatus") -> Iterator[ReportRow]:
+def facts(status: HomeStatus) -> Iterator[ReportRow]:
     live, previous, bus, last = status.live, status.previous, status.bus, status.last_run
     updated = f", updated {_minute(status.updated_at)}" if status.updated_at else ""
     yield ReportRow("live", f"{live.id}{updated}")
@@ -56,7 +56,7 @@ def _minute(at: str) -> str:
     return f"{at[:16].replace('T', ' ')} UTC"
 
 
-def _verified(run: "RunRecord", updated_at: str | None) -> ReportRow:
+def _verified(run: RunRecord, updated_at: str | None) -> ReportRow:
     result = "no differences" if run.status == "ok" else "differences found"
     old = ", before the last sync: run it again" if updated_at and run.started_at < updated_at else ""
     return ReportRow("verified", f"{_minute(run.started_at)}: {result}{old}", "" if run.status == "ok" else "bad")
@@ -72,7 +72,7 @@ def _compared(coverages: list[Coverage]) -> str:
     return f"{compared}, except those of over {LARGEST:,} chunks; a round takes at most {counted(syncs, 'sync')}"
 
 
-def _pending(sink: "BuildStatus") -> str:
+def _pending(sink: BuildStatus) -> str:
     return counts(
         {
             "to write": sink.to_write,
@@ -83,19 +83,19 @@ def _pending(sink: "BuildStatus") -> str:
     )
 
 
-def status_lines(status: "HomeStatus", home: Path, shown: int | None) -> Iterator[str]:
+def status_lines(status: HomeStatus, home: Path, shown: int | None) -> Iterator[str]:
     for row in facts(status):
         yield labelled(row.label, row.value)
     yield ""
     yield from advice(status, home, shown) or ["up to date with the chunks: a sync would find nothing to do"]
 
 
-def advice(status: "HomeStatus", home: Path, shown: int | None) -> list[str]:
+def advice(status: HomeStatus, home: Path, shown: int | None) -> list[str]:
     """Problems with their remedies, at most `shown` of each kind; None shows all."""
     return [*_under_way(status), *_bus(status, shown), *_held(status, shown), *_due(status), *_failures(home)]
 
 
-def _under_way(status: "HomeStatus") -> Iterator[str]:
+def _under_way(status: HomeStatus) -> Iterator[str]:
     if "writer" in status.locks:
         yield "a run is writing to this home now"
     if status.unfinished:
@@ -110,7 +110,7 @@ def _under_way(status: "HomeStatus") -> Iterator[str]:
         yield "a run was killed while it switched generations: `chunksink sync` completes it"
 
 
-def _bus(status: "HomeStatus", shown: int | None) -> Iterator[str]:
+def _bus(status: HomeStatus, shown: int | None) -> Iterator[str]:
     bus = status.bus
     if not bus.found:
         yield f"no chunks at {printable(bus.path)}: name their folder with --chunks DIR"
@@ -129,7 +129,7 @@ def _bus(status: "HomeStatus", shown: int | None) -> Iterator[str]:
         yield f"not every engine matches the chunks; {_catch_up(status)}"
 
 
-def _catch_up(status: "HomeStatus") -> str:
+def _catch_up(status: HomeStatus) -> str:
     brake = status.brake
     if brake is None:
         return "run `chunksink sync`"
@@ -137,7 +137,7 @@ def _catch_up(status: "HomeStatus") -> str:
     return f"{loss}: `chunksink plan` names some of them, `chunksink sync {brake.flag}` continues"
 
 
-def _held(status: "HomeStatus", shown: int | None) -> Iterator[str]:
+def _held(status: HomeStatus, shown: int | None) -> Iterator[str]:
     for held in status.held_families:
         yield f"source {printable(held.source or held.family)} is held: {printable(held.detail)}"
     yield from _rest(status.held, shown, "held sources")
@@ -147,7 +147,7 @@ def _rest(number: int, shown: int | None, noun: str) -> list[str]:
     return [f"... and {rest}; --all names them" for rest in more(number, shown, f" {noun}")]
 
 
-def _due(status: "HomeStatus") -> Iterator[str]:
+def _due(status: HomeStatus) -> Iterator[str]:
     refused = sum(sink.refused for sink in status.sinks.values())
     if refused:
         yield f"{counted(refused, 'document')} refused by engines; `chunksink dead-letters` lists them"
@@ -201,7 +201,7 @@ def page_report(config: Config) -> Report:
     )
 
 
-def _dead_letters(state: "State") -> tuple[int, list[ReportRow]]:
+def _dead_letters(state: State) -> tuple[int, list[ReportRow]]:
     live = receipts_of_live(state)
     refused = sum(receipts.refused() for receipts in live.values())
     rows = [
@@ -213,7 +213,7 @@ def _dead_letters(state: "State") -> tuple[int, list[ReportRow]]:
     return refused, [*rows, *(ReportRow("", f"and {line}") for line in rest)]
 
 
-def _verify_rows(status: "HomeStatus") -> Iterator[ReportRow]:
+def _verify_rows(status: HomeStatus) -> Iterator[ReportRow]:
     run = status.last_verify
     if run is None:
         return
@@ -224,7 +224,7 @@ def _verify_rows(status: "HomeStatus") -> Iterator[ReportRow]:
         yield ReportRow(name, f"{chunks}, {wrong or 'no difference'}", "bad" if wrong else "")
 
 
-def _run(run: "RunRecord") -> ReportRow:
+def _run(run: RunRecord) -> ReportRow:
     took = f" in {run.seconds:.1f} s" if run.seconds is not None else ""
     tone: Tone = "" if run.status == "ok" or not run.finished else "bad"
     return ReportRow(run.command, f"{_minute(run.started_at)}: {run.status}{took}", tone)

@@ -1,6 +1,6 @@
 """`chunksink cache`: shows the cache of vectors, checks it, makes it smaller, and carries it to other machines."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict
 from itertools import islice
@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from chunksink.chunkbus.runlog import RunLog
-from chunksink.chunkbus.storage import Entry, open_storage
+from chunksink.chunkbus.storage import open_storage
 from chunksink.chunkbus.store import write_transaction
 from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.encoder import ModelInfo
@@ -28,8 +28,8 @@ from chunksink.embeddings.stats import CachedVector, CacheStats, lengths, model_
 from chunksink.embeddings.stats import show as cached_vector
 from chunksink.exits import Exit, Refusal
 from chunksink.home_cache import existing_cache
-from chunksink.options import chunks_option, config_from, home_option, json_option
-from chunksink.output import counted, labelled, more, printable, show, sized, some
+from chunksink.options import config_from, home_option, index_options, json_option
+from chunksink.output import counted, first, labelled, printable, show, sized, some
 from chunksink.progress import progress
 from chunksink.rebuild.catalog import Catalog
 from chunksink.rebuild.catalog_rows import drop_former_texts
@@ -191,8 +191,7 @@ def _verify_lines(report: CacheCheck, repair: bool) -> Iterator[str]:
         yield f"sound: {counted(report.rows, 'vector')}"
         return
     yield from (f"file: {line}" for line in report.damage)
-    yield from (f"{row.reason}: {row.ref}" for row in report.bad)
-    yield from (f"... and {rest}" for rest in more(report.bad_rows, len(report.bad)))
+    yield from first([f"{row.reason}: {row.ref}" for row in report.bad], len(report.bad), total=report.bad_rows)
     if report.dropped:
         yield f"{counted(report.dropped, 'bad row')} of {report.rows:,} dropped"
     elif report.damage and not repair:
@@ -202,8 +201,7 @@ def _verify_lines(report: CacheCheck, repair: bool) -> Iterator[str]:
 
 
 @command.command("gc")
-@chunks_option
-@home_option
+@index_options
 @click.option("--dry-run", is_flag=True, help="Only report how much would be dropped.")
 @json_option
 def gc_command(dry_run: bool, as_json: bool) -> None:
@@ -247,15 +245,12 @@ def gc_command(dry_run: bool, as_json: bool) -> None:
         waiting = open_storage(str(segments_folder(config.home_path)))
         segments = imported_segments(cache, waiting)
         document = {
-            "rows": surplus.rows,
-            "vector_bytes": surplus.vector_bytes,
-            "rows_by_model": surplus.rows_by_model,
-            "kept_rows": surplus.kept_rows,
+            **{name: getattr(surplus, name) for name in ("rows", "vector_bytes", "rows_by_model", "kept_rows")},
             "segments": len(segments),
             "segment_bytes": sum(entry.size for entry in segments),
             "dry_run": dry_run,
         }
-        show(as_json, document, [*_surplus_lines(surplus, dry_run), *_segment_lines(segments, dry_run)])
+        show(as_json, document, _surplus_lines(surplus, document))
         if not dry_run:
             for entry in segments:
                 waiting.remove(entry.name)
@@ -266,17 +261,14 @@ def gc_command(dry_run: bool, as_json: bool) -> None:
         run_log.finish("ok", **document)
 
 
-def _surplus_lines(surplus: Surplus, dry_run: bool) -> Iterator[str]:
+def _surplus_lines(surplus: Surplus, found: Mapping[str, Any]) -> Iterator[str]:
     of_all = f"{counted(surplus.rows, 'vector')} of {surplus.rows + surplus.kept_rows:,}"
-    yield f"{'would drop' if dry_run else 'dropping'} {of_all}, {sized(surplus.vector_bytes)}"
+    yield f"{'would drop' if found['dry_run'] else 'dropping'} {of_all}, {sized(surplus.vector_bytes)}"
     for fingerprint, rows in surplus.rows_by_model.items():
         yield f"  {rows:>10,}  of model {fingerprint}"
-
-
-def _segment_lines(segments: Sequence[Entry], dry_run: bool) -> Iterator[str]:
-    if segments:
-        size = sized(sum(entry.size for entry in segments))
-        yield f"{'would remove' if dry_run else 'removing'} {counted(len(segments), 'imported segment')}, {size}"
+    if number := found["segments"]:
+        removed = f"{counted(number, 'imported segment')}, {sized(found['segment_bytes'])}"
+        yield f"{'would remove' if found['dry_run'] else 'removing'} {removed}"
 
 
 def _read_chunks(config: Config, state: State, run_log: RunLog) -> Catalog:
@@ -373,8 +365,6 @@ def _import_lines(report: ImportReport, address: str) -> Iterator[str]:
     yield f"{address}: {counted(report.rows, 'vector')} in {files}; {counted(report.added, 'new vector')}"
     if report.bad_rows:
         yield f"left out: {counted(report.bad_rows, 'bad row')}"
-    for bad in report.bad[:_SHOWN]:
-        yield f"left out: {printable(bad.name)}: {printable(bad.reason)}"
-    yield from (f"... and {rest}" for rest in more(len(report.bad), _SHOWN))
+    yield from first([f"left out: {printable(bad.name)}: {printable(bad.reason)}" for bad in report.bad], _SHOWN)
     if report.bad:
         yield f"delete such files from {address}, and export again"

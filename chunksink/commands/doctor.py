@@ -6,15 +6,14 @@ import click
 
 from chunksink.doctor import Check, examine
 from chunksink.exits import Exit
-from chunksink.options import chunks_option, config_from, home_option, json_option, shared_option
+from chunksink.options import config_from, index_options, json_option, shared_option
 from chunksink.output import columns, print_json, printable, wrapped
 
 _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 
 @click.command()
-@chunks_option
-@home_option
+@index_options
 @json_option
 def command(as_json: bool) -> int:
     """Check this machine, the configuration, the chunks, the home, every engine, the model and the cache.

@@ -9,7 +9,6 @@ from chunksink.output import labelled, printable, show
 from chunksink.rebuild.state import State
 from chunksink.session import open_one_sink
 from chunksink.sinks.capabilities import SupportsAddress, capability
-from chunksink.sinks.contract import Sink
 
 
 @click.command()
@@ -32,10 +31,10 @@ def command(as_json: bool) -> None:
     with State.existing(config.home_path) as state:
         live = state.live()
     with ExitStack() as stack:
-        sinks = {
-            name: {"build": build, **_address(open_one_sink(config, stack, name), build)}
-            for name, build in live.builds.items()
-        }
+        sinks = {}
+        for name, build in live.builds.items():
+            addressed = capability(open_one_sink(config, stack, name), SupportsAddress)  # None in some other packages
+            sinks[name] = {"build": build, **(addressed.address(build) if addressed is not None else {})}
     model, size = None, ""
     if live.holds_vectors:
         dimension = live.model.dimension_in_index
@@ -45,9 +44,3 @@ def command(as_json: bool) -> None:
     for name, address in sinks.items():
         lines += [name, *(f"  {part:<12}{printable(value)}" for part, value in address.items())]
     show(as_json, {"generation": live.id, "model": model, "sinks": sinks}, lines)
-
-
-def _address(sink: Sink, build_id: str) -> dict[str, str]:
-    """Where the build is; empty for sinks of other packages without an address."""
-    addressed = capability(sink, SupportsAddress)
-    return dict(addressed.address(build_id)) if addressed is not None else {}

@@ -3,17 +3,16 @@
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import asdict
-from itertools import chain
 from math import inf
 from pathlib import Path
 from typing import Any
 
 import click
 
-from chunksink.evaluation import checked_drop, index_facts, measure, naming_of, tune_weight
+from chunksink.evaluation import index_facts, measure, naming_of, tune_weight
 from chunksink.exits import Exit
 from chunksink.live import LiveSearch
-from chunksink.options import access_of, chunks_option, config_from, home_option, json_option
+from chunksink.options import access_of, config_from, index_options, json_option
 from chunksink.output import Note, show, some
 from chunksink.progress import waiting
 from chunksink.search.errors import InvalidQuestion
@@ -63,8 +62,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     help="Exit with 12 if the mean nDCG@10 of a mode is lower than in the baseline by more than X.",
 )
 @click.option("--tune", is_flag=True, help="Measure hybrid search with weights of keyword search, and propose one.")
-@chunks_option
-@home_option
+@index_options
 @json_option
 def command(
     queries: Path,
@@ -100,23 +98,17 @@ def command(
     """
     if fail_if_drop is not None and baseline is None:
         raise click.UsageError("--fail-if-drop compares with a saved result: add --baseline FILE")
-    most_drop = inf if fail_if_drop is None else checked_drop(fail_if_drop)
-    config = config_from()
     if save is not None and not save.absolute().parent.is_dir():
         raise click.UsageError(f"--save {save}: there is no folder {save.parent}")
+    config = config_from()
     judged = choose(read_queries(queries), read_judgements(qrels), limit_queries)
-    before = comparison.read_result(baseline) if baseline else None
-    left_out = comparison.require_same_queries(before.judged, judged) if before else []
     access = access_of(config, tenant)
-    if before and before.tenant != tenant:
-        of = f"the tenant {before.tenant}" if before.tenant else "no tenant"
-        raise click.UsageError(f"the baseline was measured with {of}: use the same --tenant, or save a new one")
-    if field == "auto" and before:
-        field = before.id
+    before = _read_baseline(baseline, tenant, modes) if baseline else None
+    if before:
+        left_out = comparison.require_same_queries(before.judged, judged)
+        modes = modes or tuple(before.modes)
+        field = before.id if field == "auto" else field
     naming = naming_of(config, judged, access, None if field == "auto" else field)
-    modes = modes or (tuple(before.modes) if before else ())
-    if before and (other := [mode for mode in modes if mode not in before.modes]):
-        raise click.UsageError(f"the baseline has no {' or '.join(other)} mode: save a new one, or leave out --mode")
     measured: dict[Mode, Values] = {}
     with closing(LiveSearch(config, every_seconds=inf)) as live:  # one generation for all queries
         for mode in dict.fromkeys(modes or _BY_DEFAULT):
@@ -127,12 +119,13 @@ def command(
                     raise
         index = index_facts(config, live.generation())
     means = {mode: figures(values) for mode, values in measured.items()}
-    document, lines = _report(judged, naming, means, index), _lines(judged, naming, means, index)
-    found: dict[str, Any] = {"dropped": ()}
+    document, lines = _report(judged, naming, means, index), list(_lines(judged, naming, means, index))
+    code = Exit.OK
     if before:
-        found = comparison.compare(before.modes, measured, most_drop)
+        found = comparison.compare(before.modes, measured, inf if fail_if_drop is None else fail_if_drop)
         document["comparison"] = found | {"baseline": before.index, "left_out": left_out}
-        lines = chain(lines, _compared(before, left_out, found))
+        lines += _compared(before, left_out, found)
+        code = Exit.WORSE if found["dropped"] else Exit.OK
     if tune:
         with waiting(f"measuring {len(WEIGHTS)} weights …"):
             tuning = tune_weight(config, judged, naming, access)
@@ -142,11 +135,22 @@ def command(
             "expected": tuning.expected,
             "is_better": tuning.is_better,
         }
-        lines = chain(lines, _tuned(tuning))
+        lines += _tuned(tuning)
     if save:
         comparison.save(Result(id=naming.field, tenant=tenant, index=index, judged=judged, modes=measured), save)
     show(as_json, document, lines)
-    return Exit.WORSE if found["dropped"] else Exit.OK
+    return code
+
+
+def _read_baseline(file: Path, tenant: str | None, modes: tuple[Mode, ...]) -> Result:
+    """The saved result. UsageError if it was measured with another tenant or lacks one of these modes."""
+    saved = comparison.read_result(file)
+    if saved.tenant != tenant:
+        of = f"the tenant {saved.tenant}" if saved.tenant else "no tenant"
+        raise click.UsageError(f"the baseline was measured with {of}: use the same --tenant, or save a new one")
+    if other := [mode for mode in modes if mode not in saved.modes]:
+        raise click.UsageError(f"the baseline has no {' or '.join(other)} mode: save a new one, or leave out --mode")
+    return saved
 
 
 def _compared(before: Result, left_out: list[str], found: dict[str, Any]) -> Iterator[str]:

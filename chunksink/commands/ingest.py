@@ -17,7 +17,7 @@ from chunksink.ingest.formats.markdown.policy import DEFAULT_POLICY, POLICIES
 from chunksink.ingest.formats.registry import NAMES, all_formats
 from chunksink.ingest.options import Options
 from chunksink.ingest.report import IngestReport
-from chunksink.options import chunks_option, home_option, json_option, metrics_file_option, open_index
+from chunksink.options import index_options, json_option, metrics_file_option, open_index
 from chunksink.output import Note, counted, counts, echo, more, print_json, printable, some
 from chunksink.progress import progress
 from chunksink.summary import exit_code, print_report
@@ -48,7 +48,6 @@ class _SourcePath(click.Path):
     metavar="FORMAT",
     help=f"The format of the sources: auto, {', '.join(NAMES)}, or one of an installed package.",
 )
-@chunks_option
 @click.option(
     "--partition",
     default="documents",
@@ -100,7 +99,7 @@ class _SourcePath(click.Path):
 @click.option("--follow-links", is_flag=True, help="Also read files outside the folders, to which links in them lead.")
 @click.option("--sync", is_flag=True, help="Update the index afterwards, as `chunksink sync` does.")
 @click.option("--jobs", type=click.IntRange(min=1), help="Number of processes.  [default: by size of the input]")
-@home_option
+@index_options
 @metrics_file_option
 @json_option
 def command(
@@ -144,7 +143,7 @@ def command(
         with progress("ingest", None, "sources") as bar:
             report = index.ingest(*sources, jobs=jobs, on_source=lambda: bar.advance(1), **options)
         if not as_json:
-            echo(_lines(report, index.config.bus.address))
+            echo([_headline(report, index.config.bus.address), *map(Note, _notes(report))])
         synced = index.sync(allow_deletions=options["allow_deletions"]) if sync else None
     code = Exit.INVALID_INPUT if report.failures else Exit.OK
     if synced is None:
@@ -164,11 +163,6 @@ def _fields(pairs: Sequence[str]) -> dict[str, str]:
         if fields.setdefault(role.strip(), name.strip()) != name.strip():
             raise Refusal(f"--field sets {role.strip()} twice; choose one field", Exit.USAGE)
     return fields
-
-
-def _lines(report: IngestReport, root: str) -> Iterator[str]:
-    yield _headline(report, root)
-    yield from map(Note, _notes(report))
 
 
 def _notes(report: IngestReport) -> Iterator[str]:

@@ -8,15 +8,14 @@ from chunksink import __version__
 from chunksink.chunkbus.errors import extra_needed
 from chunksink.exits import Exit, Refusal, search_errors
 from chunksink.live import LiveSearch
-from chunksink.options import access_of, chunks_option, config_from, home_option
+from chunksink.options import access_of, config_from, index_options
 from chunksink.session import usual_mode
 from chunksink.sinks.custom_fields import FieldSet
 
 
 @click.command()
 @click.option("--tenant", metavar="NAME", help="Serve only what belongs to this tenant.")
-@chunks_option
-@home_option
+@index_options
 def command(tenant: str | None) -> int:
     """Serve the index to an assistant over standard input and output (Model Context Protocol).
 

@@ -2,24 +2,19 @@
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import click
 
 from chunksink.index import Index
-from chunksink.options import adopt_option, chunks_option, home_option, json_option, open_index
+from chunksink.options import adopt_option, index_options, json_option, open_index
 from chunksink.output import counted, more, printable, show
-
-if TYPE_CHECKING:
-    from chunksink.rebuild.forecast import Forecast
-
+from chunksink.rebuild.forecast import Forecast
 
 _SHOWN = 10
 
 
 @click.command()
-@chunks_option
-@home_option
+@index_options
 @adopt_option
 @json_option
 def command(adopt: bool, as_json: bool) -> None:
@@ -51,7 +46,7 @@ def _money(cost: float) -> str:
     return f"{cost:,.{digits}f}"
 
 
-def _lines(forecast: "Forecast") -> Iterator[str]:
+def _lines(forecast: Forecast) -> Iterator[str]:
     families = forecast.families
     for number, what, names in (
         (families.added, "to add", forecast.added),

@@ -8,7 +8,7 @@ import click
 import orjson
 
 from chunksink.exits import Exit, Refusal
-from chunksink.options import chunks_option, home_option, open_index
+from chunksink.options import index_options, open_index
 from chunksink.output import Note, echo
 from chunksink.proof import VERSION, proof_of
 from chunksink.summary import recall_lines
@@ -16,8 +16,7 @@ from chunksink.summary import recall_lines
 
 @click.command()
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@chunks_option
-@home_option
+@index_options
 @click.option("--check", is_flag=True, help="Compare with the report in FILE instead of writing it.")
 @click.option("--deep", is_flag=True, help="Also compare every vector with the cached one of its text.")
 def command(file: Path, check: bool, deep: bool) -> int:

@@ -4,22 +4,12 @@ from typing import Any
 
 import click
 
-from chunksink.options import (
-    adopt_option,
-    allow_deletions_option,
-    chunks_option,
-    engine_options,
-    home_option,
-    json_option,
-    metrics_file_option,
-    open_index,
-)
+from chunksink.options import engine_options, index_options, json_option, open_index, writing_options
 from chunksink.summary import BUILT, exit_code, print_report
 
 
 @click.command()
-@chunks_option
-@home_option
+@index_options
 @click.option("--model", metavar="NAME", help="Sentence-transformers model: a folder or a name on the hub.")
 @click.option(
     "--precision",
@@ -48,9 +38,7 @@ from chunksink.summary import BUILT, exit_code, print_report
     help="With --require-eval: the largest drop of the mean nDCG@10 that is not worse.  [default: 0.01]",
 )
 @engine_options
-@allow_deletions_option
-@adopt_option
-@metrics_file_option
+@writing_options
 @json_option
 def command(
     model: str | None,

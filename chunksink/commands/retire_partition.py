@@ -2,14 +2,13 @@
 
 import click
 
-from chunksink.options import chunks_option, home_option, open_index
+from chunksink.options import index_options, open_index
 from chunksink.output import counted, note
 
 
 @click.command()
 @click.argument("key")
-@chunks_option
-@home_option
+@index_options
 def command(key: str) -> None:
     """Retire the partition KEY, whose chunks file and manifest will not come back.
 

@@ -13,7 +13,7 @@ from chunksink.embeddings.errors import EmbeddingsError
 from chunksink.exits import Exit
 from chunksink.home_cache import cached_vector
 from chunksink.live import LiveSearch
-from chunksink.options import access_of, chunks_option, config_from, home_option, json_option
+from chunksink.options import access_of, config_from, index_options, json_option
 from chunksink.output import columns, counted, note, print_json, printable, some, wrapped
 from chunksink.progress import waiting
 from chunksink.rebuild.state import Generation
@@ -71,8 +71,7 @@ _SPACE = re.compile(r"\s+")
     "--fusion", type=click.Choice(FUSIONS), default="scores", show_default=True, help="How to combine both searches."
 )
 @click.option("--explain", is_flag=True, help="Show where each hit comes from and how its score is computed.")
-@chunks_option
-@home_option
+@index_options
 @json_option
 def command(
     query: tuple[str, ...],
@@ -234,4 +233,4 @@ def _vector(config: Config, generation: Generation, hit: SearchHit) -> Iterator[
     except EmbeddingsError as error:
         yield f"vector unknown ({error})"
     else:
-        yield "vector not cached" if vector is None else f"vector cached as {vector.ref}"
+        yield "vector not cached" if vector is None else f"vector cached as {vector['ref']}"

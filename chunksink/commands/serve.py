@@ -20,7 +20,7 @@ from starlette.types import ASGIApp
 from chunksink import __version__, logs
 from chunksink.exits import Exit, Refusal, search_errors
 from chunksink.live import LiveSearch
-from chunksink.options import chunks_option, config_from, home_option
+from chunksink.options import config_from, index_options
 from chunksink.rebuild.errors import NoGeneration
 from chunksink.search.access import EVERYTHING
 from chunksink.search.page.app import make_app
@@ -58,8 +58,7 @@ send the first to the client, and write the second into chunksink.toml, with a t
     help="Also accept requests to this host name, such as that of a proxy; may be repeated.",
 )
 @click.option("--source-url", metavar="PREFIX", help="Prefix that makes links of relative sources.")
-@chunks_option
-@home_option
+@index_options
 def command(host: str, port: int, names: tuple[str, ...], source_url: str | None) -> int:
     """Serve a search page and its API (/api/search, described at /api/openapi.json) until Ctrl-C.
 

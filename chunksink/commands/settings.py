@@ -55,7 +55,7 @@ def show_command(output: Path | None, force: bool) -> None:
     """
     if output is not None and output.exists() and not force:
         raise Refusal(f"{output} exists: name another file, or replace it with --force", Exit.USAGE)
-    with _sink(settings_file=str(shipped_settings_file())) as (_, sink):
+    with _opened(settings_file=str(shipped_settings_file())) as (_, sink):
         shown = as_file(sink.live_settings())
     if output is None:
         print_json(shown)
@@ -77,9 +77,9 @@ def diff_command(as_json: bool) -> int:
     Example:
       chunksink settings diff
     """
-    with _live() as (sink, desired):
-        live = sink.live_settings()
-        found = differences(desired, live)
+    with _opened() as (config, sink):
+        live, desired = sink.live_settings(), _desired(config, sink)
+    found = differences(desired, live)
     show(as_json, _document(found), _lines(found))
     echo(_warnings(desired, live))
     return Exit.DRIFT if found else Exit.OK
@@ -97,10 +97,9 @@ def apply_command(as_json: bool) -> None:
     Example:
       chunksink settings apply
     """
-    folder = config_from().home_path
-    with writing(folder), _live() as (sink, desired):
-        _require_ours(folder, sink)
-        live = sink.live_settings()
+    with _opened() as (config, sink), writing(config.home_path):
+        _require_ours(config.home_path, sink)
+        live, desired = sink.live_settings(), _desired(config, sink)
         found = differences(desired, live)
         echo(_warnings(desired, live))
         sink.change_live_settings(patch_of(found))
@@ -117,16 +116,14 @@ def _require_ours(home: Path, sink: MeilisearchSink) -> None:
         )
 
 
-@contextmanager
-def _live() -> Iterator[tuple[MeilisearchSink, dict[str, Any]]]:
-    """The sink, and the settings that the live index should have."""
-    with _sink() as (config, sink):
-        yield sink, sink.desired_settings(live_dimensions(config, _SINK))
+def _desired(config: Config, sink: MeilisearchSink) -> dict[str, Any]:
+    """The settings that the live index should have."""
+    return sink.desired_settings(live_dimensions(config, _SINK))
 
 
 @contextmanager
-def _sink(**instead: Any) -> Iterator[tuple[Config, MeilisearchSink]]:
-    """The configured sink, with `instead` replacing some of its options."""
+def _opened(**instead: Any) -> Iterator[tuple[Config, MeilisearchSink]]:
+    """The configuration and its sink, with `instead` replacing some of the sink's options."""
     config = config_from()
     with closing(open_sink(config.home_path, {**config.sink.get(_SINK, {}), **instead})) as sink:
         yield config, sink

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import click
 
 from chunksink.exits import errors_as_refusals
-from chunksink.options import chunks_option, config_from, home_option, json_option
+from chunksink.options import config_from, index_options, json_option
 from chunksink.output import show
 from chunksink.rebuild.errors import NoGeneration
 from chunksink.rebuild.freshness import Freshness, freshness
@@ -24,8 +24,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 @click.command()
-@chunks_option
-@home_option
+@index_options
 @click.option("--all", "everything", is_flag=True, help="Name every held source, partition and finding.")
 @click.option("--check", is_flag=True, help="Print one line, and exit as a monitoring plugin does.")
 @click.option("--max-lag", metavar="AGE", help="With --check: WARNING if a change waits longer, such as 15m.")

@@ -11,16 +11,13 @@ from chunksink.commands.plan import print_plan
 from chunksink.exits import Exit, Refusal, errors_as_refusals, print_failure
 from chunksink.index import Index
 from chunksink.options import (
-    adopt_option,
-    allow_deletions_option,
-    chunks_option,
     engine_options,
-    home_option,
+    index_options,
     json_option,
-    metrics_file_option,
     open_index,
     require_metrics,
     shared_option,
+    writing_options,
 )
 from chunksink.output import note
 from chunksink.service import ALIVE, STARTED, notify
@@ -33,8 +30,7 @@ _MAY_PASS = (Exit.ENGINE, Exit.LOCKED)
 
 
 @click.command()
-@chunks_option
-@home_option
+@index_options
 @click.option("--watch", is_flag=True, help="Sync again whenever a partition is committed, until Ctrl-C.")
 @click.option(
     "--strict",
@@ -54,9 +50,7 @@ _MAY_PASS = (Exit.ENGINE, Exit.LOCKED)
 )
 @click.option("--plan", metavar="HASH", help="Execute exactly the plan that `chunksink plan` showed, or nothing.")
 @engine_options
-@allow_deletions_option
-@adopt_option
-@metrics_file_option
+@writing_options
 @json_option
 def command(
     watch: bool, dry_run: bool, as_json: bool, metrics_port: int | None, metrics_host: str, **options: Any
@@ -102,10 +96,12 @@ def _metrics_served(config: Config, host: str, port: int | None) -> Iterator[Non
         yield
         return
     require_metrics()
-    from chunksink.metrics import start_server
+    from prometheus_client import start_http_server
+
+    from chunksink.metrics import registry_of
 
     try:
-        server = start_server(config, host, port)
+        server, _ = start_http_server(port, host, registry_of(config))
     except OSError as error:
         message = f"cannot serve metrics on {host}, port {port}: {error.strerror}; choose another --metrics-port"
         raise Refusal(message, Exit.USAGE) from error

@@ -14,7 +14,7 @@ from chunksink.chunkbus.reader import read_partition
 from chunksink.chunkbus.runlog import RunLog
 from chunksink.chunkbus.validation import Summary, Validation
 from chunksink.exits import Exit, Refusal
-from chunksink.options import chunks_option, config_from, home_option, json_option
+from chunksink.options import config_from, index_options, json_option
 from chunksink.output import Note, counted, printable, show, some
 from chunksink.progress import progress
 from chunksink.sinks.custom_fields import FieldSet
@@ -29,7 +29,6 @@ _SHOWN_PROPOSALS = 20
 
 
 @click.command()
-@chunks_option
 @click.option("--partition", "partitions", multiple=True, metavar="KEY", help="Only this partition; may be repeated.")
 @click.option(
     "--require-source-checksum/--no-require-source-checksum",
@@ -48,7 +47,7 @@ _SHOWN_PROPOSALS = 20
 )
 @click.option("--all", "show_all", is_flag=True, help="Print every finding as it is found, not five for each code.")
 @click.option("--jobs", type=click.IntRange(min=1), help="Processes to use.  [default: by size of the input]")
-@home_option
+@index_options
 @json_option
 def command(
     partitions: tuple[str, ...],

@@ -16,7 +16,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import run_in_executor
 from pydantic import ConfigDict
 
-from chunksink.retrievers.source import hits_of, metadata_of, text_of
+from chunksink.retrievers.answers import hits_of, metadata_of, text_of
 from chunksink.search.errors import InvalidQuestion
 from chunksink.search.question import Mode
 

@@ -11,7 +11,7 @@ from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeRelationship, NodeWithScore, QueryBundle, RelatedNodeInfo, TextNode
 
 from chunksink.index import Index
-from chunksink.retrievers.source import hits_of, metadata_of, text_of
+from chunksink.retrievers.answers import hits_of, metadata_of, text_of
 from chunksink.search.answer import SearchHit
 from chunksink.search.filters import FilterArgument
 from chunksink.search.question import Mode
