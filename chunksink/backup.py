@@ -1,8 +1,8 @@
 """Backups of a home: its records, its cache of vectors and its ledger, in one file. Engines' data is not included.
 
 A backup is a compressed tar, whose first member has the digests of the others. SQLite copies the databases while other
-runs may write. `state.db` comes first, so that the cache has every vector that was confirmed. After a restore the next
-sync finds what the engines hold otherwise.
+runs may write. `state.db` is copied first, so that the cache has every vector that was confirmed. After a restore the
+next sync finds where the engines differ from the restored records.
 """
 
 import errno
@@ -58,7 +58,7 @@ def backup(home: Path, file: Path) -> Backup:
     file = file.resolve()
     _require_replaceable(file)
     with _workspace(file.with_name(f".{file.name}.partial")) as folder:
-        digests = {name: _digest(folder / name) for name in _copies(home, folder)}
+        digests = {name: _digest(folder / name) for name in _copy_files(home, folder)}
         content = Backup(_FORMAT, utc_now(), digests)
         (folder / _MANIFEST).write_bytes(msgspec.json.encode(content))
         archive = folder / "archive"
@@ -95,8 +95,8 @@ def _has_records(home: Path) -> bool:
     return any((home / name).is_file() for name in _DATABASES)
 
 
-def _copies(home: Path, folder: Path) -> Iterator[str]:
-    """Copies files of the home, and returns their names."""
+def _copy_files(home: Path, folder: Path) -> Iterator[str]:
+    """Copy the files of the home that a backup has. Yields the name of each copy."""
     for name in _DATABASES:
         if (home / name).is_file():
             _copy_database(home / name, folder / name)
@@ -196,7 +196,7 @@ def _swap(staging: Path, home: Path) -> Path:
 
 
 def _set_aside(home: Path, name: str, aside: Path) -> None:
-    """A database with its log, which SQLite would apply to the new file."""
+    """Move a file or folder of the home aside; a database with its log, which SQLite would apply to the new file."""
     for path in (home / name, home / f"{name}-wal", home / f"{name}-shm"):
         if path.exists():
             aside.mkdir(mode=0o700, exist_ok=True)

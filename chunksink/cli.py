@@ -200,6 +200,7 @@ def rebuild_index() -> None:
 
 
 def run(arguments: list[str]) -> int:
+    """Run the command line within this process; returns the exit code."""
     try:
         return _run(arguments)
     finally:

@@ -38,7 +38,7 @@ def naming_of(config: Config, judged: JudgedQueries, access: Access, field: str 
 def measure(
     config: Config, judged: JudgedQueries, naming: Naming, access: Access, mode: Mode, search: Search
 ) -> Values:
-    """SinkError if a leg or the configured reranker does not answer."""
+    """The values of each query in this mode. SinkError if a leg or the configured reranker does not answer."""
 
     def rank(text: str) -> list[str]:
         answer = search(Question(text, mode=mode, limit=DEPTH, collapse=not naming.by_chunk), access)

@@ -17,44 +17,45 @@ from chunksink.output import note, print_json
 
 
 class Exit(IntEnum):
-    OK = 0
-    BUG = 1
-    USAGE = 2
-    INVALID_INPUT = 3
-    DRIFT = 4
-    ENGINE = 5
-    REFUSED = 6
-    LOCKED = 7
-    BRAKE = 8
-    OTHER_PLAN = 9
-    ENDPOINT_CHANGED = 10
-    REBUILD_DUE = 11
-    WORSE = 12
-    INTERRUPTED = 130
-    OUTPUT_CLOSED = 141
+    """An exit code and its meaning."""
 
+    meaning: str
 
-MEANINGS = {
-    Exit.OK: "done, without problems",
-    Exit.BUG: "an unexpected error: a bug, with its traceback",
-    Exit.USAGE: "the command, its options or the configuration cannot be used",
-    Exit.INVALID_INPUT: "partitions or sources are missing or invalid; the rest was done (a rebuild does nothing)",
-    Exit.DRIFT: "a comparison found a difference or was not possible (`verify`, `prove`, `cache verify`, "
-    "`settings diff`); or a new build, the cache of vectors, a backup or a file of the home differs from what was "
-    "written",
-    Exit.ENGINE: "an engine, endpoint or bucket cannot be reached or refuses a call; or a disk is full, or this "
-    "machine is short of memory or open files",
-    Exit.REFUSED: "done, but some documents or vectors were refused and left out",
-    Exit.LOCKED: "another process is writing the same thing",
-    Exit.BRAKE: "a large share of the index or of its chunks would be removed; nothing was written",
-    Exit.OTHER_PLAN: "the named plan is out of date; nothing was written: plan again",
-    Exit.ENDPOINT_CHANGED: "an embedding endpoint computes other vectors than before under the same model name, so no "
-    "vector was computed: `rebuild --fresh-cache`, or a new model name and `rebuild`",
-    Exit.REBUILD_DUE: "with `sync --strict`: done, but a rebuild is due, since the configured model has changed",
-    Exit.WORSE: "answers got worse by more than `--fail-if-drop`; `rebuild --require-eval` kept the live index",
-    Exit.INTERRUPTED: "stopped by Ctrl-C; the state is consistent: run it again. SIGTERM stops it too; shells show 143",
-    Exit.OUTPUT_CLOSED: "the reader closed the output before its end, as `| head` does",
-}
+    def __new__(cls, code: int, meaning: str) -> "Exit":
+        member = int.__new__(cls, code)
+        member._value_ = code
+        member.meaning = meaning
+        return member
+
+    OK = 0, "done, without problems"
+    BUG = 1, "an unexpected error: a bug, with its traceback"
+    USAGE = 2, "the command, its options or the configuration cannot be used"
+    INVALID_INPUT = 3, "partitions or sources are missing or invalid; the rest was done (a rebuild does nothing)"
+    DRIFT = (
+        4,
+        "a comparison found a difference or was not possible (`verify`, `prove`, `cache verify`, "
+        "`settings diff`); or a new build, the cache of vectors, a backup or a file of the home differs from what was "
+        "written",
+    )
+    ENGINE = (
+        5,
+        "an engine, endpoint or bucket cannot be reached or refuses a call; or a disk is full, or this "
+        "machine is short of memory or open files",
+    )
+    REFUSED = 6, "done, but some documents or vectors were refused and left out"
+    LOCKED = 7, "another process is writing the same thing"
+    BRAKE = 8, "a large share of the index or of its chunks would be removed; nothing was written"
+    OTHER_PLAN = 9, "the named plan is out of date; nothing was written: plan again"
+    ENDPOINT_CHANGED = (
+        10,
+        "an embedding endpoint computes other vectors than before under the same model name, so no "
+        "vector was computed: `rebuild --fresh-cache`, or a new model name and `rebuild`",
+    )
+    REBUILD_DUE = 11, "with `sync --strict`: done, but a rebuild is due, since the configured model has changed"
+    WORSE = 12, "answers got worse by more than `--fail-if-drop`; `rebuild --require-eval` kept the live index"
+    INTERRUPTED = 130, "stopped by Ctrl-C; the state is consistent: run it again. SIGTERM stops it too; shells show 143"
+    OUTPUT_CLOSED = 141, "the reader closed the output before its end, as `| head` does"
+
 
 # Errors by name, since importing all of them is slow. An error that is not listed has the code of its base class.
 _ERRORS = {

@@ -319,7 +319,7 @@ class Index(AbstractContextManager["Index", None]):
 
     def restore(self, file: Path | str, *, force: bool = False) -> "Backup":
         """Restore a backup into an empty home. With `force`, replace what the home has, and keep it in a new folder
-        there. The next sync finds and repairs what the engines hold otherwise."""
+        there. The next sync finds and repairs what differs in the engines."""
         from chunksink.backup import restore
 
         self.close()

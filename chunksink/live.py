@@ -100,13 +100,14 @@ class LiveSearch:
 
     @contextmanager
     def _current(self) -> Iterator[View]:
+        global _search_process
         _require_own_process()
         self._follow_changes()
         with self._view.use() as view:
             if view is None:
                 raise _closed()
             if view.legs.semantic is not None:
-                _note_search()
+                _search_process = os.getpid()
             yield view
 
     def _follow_changes(self) -> None:
@@ -146,7 +147,7 @@ class LiveSearch:
     def _open(self) -> None:
         if self._closed:
             raise _closed()
-        self._watch.has_changed()  # later changes are seen by the next check
+        self._watch.has_changed()  # before the view is opened, so that the next check notices later changes
         self._view.replace(open_view(self.config, self._queries, self._needed))
         self._opened_at = monotonic()
         self._note_update()
@@ -154,11 +155,6 @@ class LiveSearch:
     def _note_update(self) -> None:
         run = last_update(self.config.home_path)
         self._updated_at = run.started_at if run is not None else None
-
-
-def _note_search() -> None:
-    global _search_process
-    _search_process = os.getpid()
 
 
 def _require_own_process() -> None:

@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 _OWN = logging.getLogger("chunksink")
 _NOTES = logging.getLogger("chunksink.notes")
 _handler: logging.Handler | None = None
-_usual_excepthook = threading.excepthook
 
 
 class _Lines(logging.Formatter):
@@ -56,7 +55,7 @@ def use_text() -> None:
     if _handler is not None:
         logging.getLogger().removeHandler(_handler)
         logging.captureWarnings(False)
-        threading.excepthook = _usual_excepthook
+        threading.excepthook = threading.__excepthook__
         _OWN.setLevel(logging.NOTSET)
         _handler = None
 

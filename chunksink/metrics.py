@@ -77,11 +77,10 @@ class HomeCollector(Collector):
         if fresh.updated is not None:
             last = "When the last sync or rebuild began that confirmed every change."
             yield _gauge("last_sync_timestamp_seconds", last, now - fresh.updated)
-        ages = {"any": fresh.verified, "deep": fresh.deep_verified}
-        times = {depth: now - age for depth, age in ages.items() if age is not None}
+        verified = {"any": (fresh.verified, fresh.verdict), "deep": (fresh.deep_verified, fresh.deep_verdict)}
+        times = {depth: now - age for depth, (age, _) in verified.items() if age is not None}
         yield _gauge("last_verify_timestamp_seconds", "When the last verify with a verdict began.", times, "depth")
-        verdicts = {"any": fresh.verdict, "deep": fresh.deep_verdict}
-        good = {depth: verdict == "ok" for depth, verdict in verdicts.items() if verdict is not None}
+        good = {depth: verdict == "ok" for depth, (_, verdict) in verified.items() if verdict is not None}
         yield _gauge("last_verify_success", "Whether that verify found no difference.", good, "depth")
         yield _gauge("drift", "Whether differences were found and not repaired since.", fresh.has_drift)
 
@@ -131,7 +130,7 @@ def _state(status: HomeStatus) -> Iterator[Metric]:
 
 
 def _recall(status: HomeStatus, runs: Sequence[RunRecord]) -> Iterator[Metric]:
-    """As last measured by `verify --deep`."""
+    """The recall of each sink, as `verify --deep` last measured it."""
     measured: dict[str, dict[str, float]] = {}
     for run in runs:
         for name, sink in run.facts.get("sinks", {}).items() if run.command == "verify" else ():

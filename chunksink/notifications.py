@@ -64,25 +64,23 @@ def _notify(config: Config, setting: str, command: str, run: Watched, **problem:
 def _run(arguments: Sequence[str], report: bytes, timeout: float) -> str:
     """Run a command with the report on its standard input. Returns what went wrong, or "". OSError if it cannot be
     started."""
-    with _memory_file() as content, _memory_file() as complaints:  # files, since pipes can block
-        content.write(report)
-        content.seek(0)
+    with _memory_file() as complaints:  # not a pipe, which a process that it left running would keep open
         process = subprocess.Popen(
-            arguments, stdin=content, stdout=subprocess.DEVNULL, stderr=complaints, start_new_session=True
+            arguments, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=complaints, start_new_session=True
         )
         try:
-            code = process.wait(timeout)
+            process.communicate(report, timeout)
         except subprocess.TimeoutExpired:
             _kill(process)
             return f"did not end within {timeout:g} s and was killed"
         except BaseException:  # Ctrl-C
             _kill(process)
             raise
-        if code == 0:
+        if process.returncode == 0:
             return ""
         complaints.seek(0)
         lines = complaints.read().decode(errors="replace").strip().splitlines()
-        return f"ended with exit code {code}" + (f": {lines[-1]:.{_SHOWN_CHARACTERS}}" if lines else "")
+        return f"ended with exit code {process.returncode}" + (f": {lines[-1]:.{_SHOWN_CHARACTERS}}" if lines else "")
 
 
 def _memory_file() -> IO[bytes]:

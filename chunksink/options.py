@@ -57,10 +57,14 @@ def writing_options(command: Command) -> Command:
 
 
 def _shared(name: str, metavar: str, help: str, kind: Any = None) -> Callable[[Command], Command]:
-    return click.option(f"--{name}", expose_value=False, callback=_keep, metavar=metavar, help=help, type=kind)
+    return click.option(_flag(name), expose_value=False, callback=_store, metavar=metavar, help=help, type=kind)
 
 
-def _keep(context: click.Context, option: click.Parameter, value: object) -> None:
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _store(context: click.Context, option: click.Parameter, value: object) -> None:
     if value is not None:
         context.meta[f"{_KEY}{option.name}"] = value
 
@@ -75,14 +79,14 @@ _RAY_OPTIONS = {
         "Address of a Ray cluster; `auto`: the one of this machine. By default Ray is started.",
     ),
     "workers": (click.IntRange(1), "N", "Number of workers on Ray. By default one for each processor."),
-    "gpus-per-worker": (click.FloatRange(0), "N", "GPUs of each worker; 0.5 if two share one.  [default: 0]"),
+    "gpus_per_worker": (click.FloatRange(0), "N", "GPUs of each worker; 0.5 if two share one.  [default: 0]"),
 }
 
 
 def metrics_file_option(command: Command) -> Command:
     """--metrics-file. The file is written when the command ends, however it ends."""
     text = "Write metrics for the textfile collector of Prometheus's node exporter; the name ends in .prom."
-    return _shared("metrics-file", "FILE", text, click.Path(dir_okay=False, path_type=Path))(command)
+    return _shared("metrics_file", "FILE", text, click.Path(dir_okay=False, path_type=Path))(command)
 
 
 def require_metrics() -> None:
@@ -124,12 +128,11 @@ def config_from(*, uses_sinks: bool = True, **flags: Any) -> Config:
         if near := nearest_variable(name):
             note(f"warning: {name} is no setting and is ignored; did you mean {near}?", severity="warning")
     shared: dict[str, Any] = {name: shared_option(name) for name in ("chunks", "home", "index", "engine")}
-    named = {name: shared_option(name.replace("-", "_")) for name in _RAY_OPTIONS}
-    if ray := {name.replace("-", "_"): value for name, value in named.items() if value is not None}:
+    if ray := {name: value for name in _RAY_OPTIONS if (value := shared_option(name)) is not None}:
         shared["ray"] = ray
     config = load_config(shared | flags, place=shared_option("config"))
     if ray and config.engine != "ray":
-        raise click.UsageError(f"--{next(name for name in named if named[name] is not None)} needs --engine ray")
+        raise click.UsageError(f"{_flag(next(iter(ray)))} needs --engine ray")
     kept = keep_live_sinks(config) if uses_sinks else config
     if kept is not config:
         stays = f"note: {MEILI_URL} is set, but this index is in {' and '.join(kept.sinks)}, which stay in use"

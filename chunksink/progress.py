@@ -3,7 +3,7 @@
 import logging
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -33,7 +33,7 @@ class ProgressLines:
         self._alive_at = self._line_at = monotonic()
         self._pause = FIRST_LINE_SECONDS
 
-    def advance(self, amount: int) -> object:
+    def advance(self, amount: int) -> None:
         self._done += amount
         now = monotonic()
         if now - self._alive_at >= _ALIVE_SECONDS:
@@ -43,7 +43,6 @@ class ProgressLines:
             self._line_at = now
             self._pause = min(LONGEST_SECONDS, 1.5 * self._pause)
             note(f"{self._label}: {self._done:,}{self._suffix}", event="progress")
-        return None
 
     def print_line(self, line: str) -> None:
         """Print a line of output without breaking the bar."""
@@ -59,8 +58,8 @@ class _ProgressBar(ProgressLines):
         shown_unit = unit if is_size else f" {unit}"
         self._bar = tqdm(desc=label, total=total, unit=shown_unit, unit_scale=is_size, leave=False)
 
-    def advance(self, amount: int) -> object:
-        return self._bar.update(amount)
+    def advance(self, amount: int) -> None:
+        self._bar.update(amount)
 
     def print_line(self, line: str) -> None:
         self._bar.clear()
@@ -76,11 +75,8 @@ def progress(label: str, total: int | None, unit: str) -> Iterator[ProgressLines
     if logs.is_json() or not sys.stderr.isatty():
         yield ProgressLines(label, total, unit)
         return
-    bar = _ProgressBar(label, total, unit)
-    try:
+    with closing(_ProgressBar(label, total, unit)) as bar:
         yield bar
-    finally:
-        bar.close()
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What an index was made from and what its engines hold, in a form that another machine can reproduce."""
+"""What an index was made from and what its engines contain, in a form that another machine can reproduce."""
 
 from typing import Any
 

@@ -9,7 +9,7 @@ import msgspec
 
 from chunksink.chunkbus import findings
 from chunksink.cli import cli
-from chunksink.exits import MEANINGS as EXIT_MEANINGS
+from chunksink.exits import Exit
 from chunksink.ingest import codes
 from chunksink.search.filters import filter_fields
 from chunksink.settings import config, meanings
@@ -51,7 +51,7 @@ def filters_table() -> str:
 
 def exits_table() -> str:
     rows = ["| code | name | meaning |", "|---|---|---|"]
-    rows += [f"| {code.value} | `{code.name}` | {meaning} |" for code, meaning in EXIT_MEANINGS.items()]
+    rows += [f"| {code.value} | `{code.name}` | {code.meaning} |" for code in Exit]
     return "\n".join(rows)
 
 

@@ -119,7 +119,7 @@ def command(
                     raise
         index = index_facts(config, live.generation())
     means = {mode: figures(values) for mode, values in measured.items()}
-    document, lines = _report(judged, naming, means, index), list(_lines(judged, naming, means, index))
+    document, lines = _document(judged, naming, means, index), list(_lines(judged, naming, means, index))
     code = Exit.OK
     if before:
         found = comparison.compare(before.modes, measured, inf if fail_if_drop is None else fail_if_drop)
@@ -173,7 +173,7 @@ def _tuned(tuning: Tuning) -> Iterator[str]:
         yield f"no weight is expected to be better on other queries ({tuning.expected:.4f}): leave fusion_weight unset"
 
 
-def _report(
+def _document(
     judged: JudgedQueries, naming: Naming, measured: dict[Mode, Figures], index: dict[str, Any]
 ) -> dict[str, object]:
     return {

@@ -44,10 +44,9 @@ def command(source: str, tenant: str | None, every: bool, as_json: bool) -> int:
     with open_index() as index:
         report = index.forget(source, tenant=tenant, every=every)
     show(as_json, asdict(report) | {"out_of_reach": _OUT_OF_REACH}, _erased(report))
-    bus = index.config.bus
-    is_bus_there = bus.is_there
-    echo(map(Note, _remaining(report, None if is_bus_there else bus.address)))
-    if report.still_in or not is_bus_there:
+    missing_bus = None if index.config.bus.is_there else index.config.bus.address
+    echo(map(Note, _remaining(report, missing_bus)))
+    if report.still_in or missing_bus is not None:
         return Exit.INVALID_INPUT
     return Exit.ENGINE if report.not_asked else Exit.OK
 
@@ -68,4 +67,4 @@ def _remaining(report: ForgetReport, missing_bus: str | None) -> Iterator[str]:
         places = ", ".join(map(printable, report.still_in))
         yield f"the chunks still contain it, in partition {places}: the next sync restores it"
     elif missing_bus is not None:
-        yield f"no chunks at {printable(str(missing_bus))}: a sync from their new place may restore it"
+        yield f"no chunks at {printable(missing_bus)}: a sync from their new place may restore it"

@@ -206,7 +206,7 @@ def _headline(report: IngestReport, root: str) -> str:
 
 
 def _left_out(report: IngestReport) -> Iterator[str]:
-    """Codes that are counted instead of printed as single failures."""
+    """One line for each code with more sources than were printed one by one."""
     printed = Counter(failure.code for failure in report.failures[:_SHOWN_FAILURES])
     for code, number in report.left_out.items():
         if number > printed[code]:

@@ -93,6 +93,11 @@ def command(host: str, port: int, names: tuple[str, ...], source_url: str | None
 
 
 def _app(config: Config, live: LiveSearch, host: str, names: tuple[str, ...], source_url: str | None) -> ASGIApp:
+    metrics: Metrics | None = None
+    if find_spec("prometheus_client") is not None:  # the extra `metrics`
+        from chunksink.metrics import ServeMetrics
+
+        metrics = ServeMetrics(config)
     site = Site(
         answers=live,
         report=partial(page_report, config),
@@ -105,18 +110,9 @@ def _app(config: Config, live: LiveSearch, host: str, names: tuple[str, ...], so
         fields=FieldSet.of(config.fields),
         source_url=source_url,
         version=__version__,
-        metrics=_metrics(config),
+        metrics=metrics,
     )
     return make_app(site)
-
-
-def _metrics(config: Config) -> Metrics | None:
-    """None without the extra `metrics`."""
-    if find_spec("prometheus_client") is None:
-        return None
-    from chunksink.metrics import ServeMetrics
-
-    return ServeMetrics(config)
 
 
 def _serve(app: ASGIApp, listener: socket.socket, warm: Callable[[], object], greeting: str) -> None:

@@ -118,7 +118,7 @@ def _watch(index: Index, as_json: bool, options: dict[str, Any]) -> None:
     root = require_chunks(index.config.bus, index.config.home_path)
     note(f"watching {root.address}/manifest; Ctrl-C ends it")
     notify(STARTED)
-    watch = BusWatch(root, note, sleep=_rest)
+    watch = BusWatch(root, note, sleep=_sleep)
     for _ in watch:
         try:
             with errors_as_refusals():
@@ -138,6 +138,7 @@ def _watch(index: Index, as_json: bool, options: dict[str, Any]) -> None:
             watch.settled()
 
 
-def _rest(seconds: float) -> None:
+def _sleep(seconds: float) -> None:
+    """Sleep, after a sign of life for systemd."""
     notify(ALIVE)
     time.sleep(seconds)

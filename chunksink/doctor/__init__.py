@@ -35,12 +35,15 @@ class CheckProblem(Exception):
         self.remedy = remedy
         self.verdict = verdict
 
+    def check(self, name: str) -> Check:
+        return Check(name, self.verdict, str(self), self.remedy)
+
 
 def check(name: str, examine: Callable[[], str]) -> Check:
     try:
         return Check(name, "ok", examine())
     except CheckProblem as problem:
-        return Check(name, problem.verdict, str(problem), problem.remedy)
+        return problem.check(name)
 
 
 @contextmanager

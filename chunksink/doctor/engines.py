@@ -29,13 +29,14 @@ from chunksink.summary import recall_line, recall_remedy
 
 
 def sink(config: Config, name: str, live: Live | None) -> Iterator[Check]:
+    """The other checks are left out if the sink does not answer."""
     with ExitStack() as stack:
-        opened: list[Sink] = []
-        answers = check(f"sink {name}", partial(_answers, config, name, stack, opened))
-        yield answers
-        if answers.verdict != "ok":
+        try:
+            sink, found = _answering(config, name, stack)
+        except CheckProblem as problem:
+            yield problem.check(f"sink {name}")
             return
-        (sink,) = opened
+        yield Check(f"sink {name}", "ok", found)
         has_build = False
         if live is not None:
             build = check(f"live in {name}", partial(_live, name, sink, live))
@@ -55,8 +56,8 @@ def sink(config: Config, name: str, live: Live | None) -> Iterator[Check]:
             yield check(f"recall of {name}", partial(_recall, config, sink, live.builds[name]))
 
 
-def _answers(config: Config, name: str, stack: ExitStack, opened: list[Sink]) -> str:
-    """Adds the sink to `opened`."""
+def _answering(config: Config, name: str, stack: ExitStack) -> tuple[Sink, str]:
+    """The sink, and what is known of it; the stack closes it."""
     with remedies(
         (UnusableSettings, "correct that file"),
         (ConfigError, f"correct the options [sink.{name}] or the list of sinks"),
@@ -66,8 +67,7 @@ def _answers(config: Config, name: str, stack: ExitStack, opened: list[Sink]) ->
         builds = sink.builds()
         versioned = capability(sink, SupportsVersion)
         version = f", {versioned.version()}" if versioned is not None else ""
-    opened.append(sink)
-    return f"answers{version}; builds {len(builds):,}"
+    return sink, f"answers{version}; builds {len(builds):,}"
 
 
 def unused_options(config: Config) -> Iterator[Check]:

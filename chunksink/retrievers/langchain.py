@@ -20,8 +20,8 @@ from chunksink.retrievers.answers import hits_of, metadata_of, text_of
 from chunksink.search.errors import InvalidQuestion
 from chunksink.search.question import Mode
 
-_IN_A_CALL = ("k", "mode", "filters", "tenant")
-_OF_LANGCHAIN = ("verbose",)  # `invoke` passes it on
+_CALL_ARGUMENTS = ("k", "mode", "filters", "tenant")
+_IGNORED = ("verbose",)  # LangChain's `invoke` passes it on
 
 
 class ChunksinkRetriever(BaseRetriever):
@@ -79,9 +79,9 @@ class ChunksinkRetriever(BaseRetriever):
 
 
 def _refuse_unknown(arguments: Mapping[str, Any]) -> None:
-    unknown = [name for name in sorted(arguments) if name not in _IN_A_CALL and name not in _OF_LANGCHAIN]
+    unknown = [name for name in sorted(arguments) if name not in _CALL_ARGUMENTS and name not in _IGNORED]
     if unknown:
         raise TypeError(
-            f"a call of ChunksinkRetriever takes no {', '.join(unknown):.200}; it takes {', '.join(_IN_A_CALL)}. "
+            f"a call of ChunksinkRetriever takes no {', '.join(unknown):.200}; it takes {', '.join(_CALL_ARGUMENTS)}. "
             "Pass all other arguments to its constructor"
         )
