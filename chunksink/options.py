@@ -89,14 +89,14 @@ def metrics_file_option(command: Command) -> Command:
     return _shared("metrics_file", "FILE", text, click.Path(dir_okay=False, path_type=Path))(command)
 
 
-def require_metrics() -> None:
-    """Raises ExtraMissing without the extra `metrics`."""
-    if find_spec("prometheus_client") is None:
-        raise ExtraMissing(f"metrics need prometheus-client: {extra_needed('metrics')}")
+def require_extra(extra: str, package: str) -> None:
+    """Raises ExtraMissing if the package of this extra is not installed."""
+    if find_spec(package) is None:
+        raise ExtraMissing(f"{package} is missing: {extra_needed(extra)}")
 
 
 def _write_metrics_at_end(config: Config, file: Path) -> None:
-    require_metrics()
+    require_extra("metrics", "prometheus_client")
     if file.suffix != ".prom":
         message = f"--metrics-file {file}: the textfile collector reads only names that end in .prom"
         raise Refusal(message, Exit.USAGE)

@@ -5,10 +5,9 @@ from contextlib import closing
 import click
 
 from chunksink import __version__
-from chunksink.chunkbus.errors import extra_needed
-from chunksink.exits import Exit, Refusal, search_errors
+from chunksink.exits import Exit, search_errors
 from chunksink.live import LiveSearch
-from chunksink.options import access_of, config_from, index_options
+from chunksink.options import access_of, config_from, index_options, require_extra
 from chunksink.session import usual_mode
 from chunksink.sinks.custom_fields import FieldSet
 
@@ -29,12 +28,9 @@ def command(tenant: str | None) -> int:
     In the configuration of an assistant (with absolute paths, as it runs in another folder):
       {"mcpServers": {"documents": {"command": "chunksink", "args": ["mcp", "--config", "/path/to/chunksink.toml"]}}}
     """
-    try:
-        from chunksink.search.mcp import mcp_server
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] not in ("mcp", "pydantic"):
-            raise
-        raise Refusal(f"{error.name} is missing: {extra_needed('mcp')}", Exit.USAGE) from error
+    require_extra("mcp", "mcp")
+    from chunksink.search.mcp import mcp_server
+
     config = config_from()
     access = access_of(config, tenant)
     with closing(LiveSearch(config, every_seconds=0.5)) as live:

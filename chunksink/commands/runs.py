@@ -58,7 +58,7 @@ def _line(run: RunRecord) -> str:
 
 def _changes(facts: Mapping[str, Any]) -> str:
     """What a run changed, if its record counts sources and chunks."""
-    families, chunks = _table(facts, "families"), _table(facts, "chunks")
+    families, chunks = (facts[name] if isinstance(facts.get(name), dict) else {} for name in ("families", "chunks"))
     sources = counts({name: families.get(name, 0) for name in ("added", "changed", "removed")})
     written = counts({name: chunks.get(name, 0) for name in ("written", "deleted")}, "chunk")
     if sources or written:
@@ -66,11 +66,6 @@ def _changes(facts: Mapping[str, Any]) -> str:
     if families:
         return "nothing changed"
     return f"generation {facts['generation']}" if isinstance(facts.get("generation"), str) else ""
-
-
-def _table(facts: Mapping[str, Any], name: str) -> dict[str, Any]:
-    found = facts.get(name)
-    return found if isinstance(found, dict) else {}
 
 
 def _event_lines(events: list[dict[str, Any]]) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 import signal
 import socket
 from collections.abc import Callable
@@ -11,7 +12,6 @@ from importlib.util import find_spec
 from ipaddress import ip_address
 from threading import Thread
 from types import FrameType
-from urllib.parse import urlsplit
 
 import click
 import uvicorn
@@ -183,11 +183,5 @@ def _address(host: str, listener: socket.socket) -> str:
 
 def _require_web(source_url: str | None) -> None:
     """Refuses everything but web addresses: pages must not link to anything else."""
-    if source_url is None:
-        return
-    try:
-        parts = urlsplit(source_url)
-    except ValueError:
-        parts = urlsplit("")
-    if parts.scheme not in ("http", "https") or not parts.netloc or parts.query or parts.fragment:
+    if source_url is not None and re.fullmatch(r"https?://(\[[0-9a-f:.]+\]|[^/?#\s\[])[^?#\s]*", source_url, re.IGNORECASE) is None:
         raise Refusal(f"--source-url {source_url}: use an address such as https://example.org/docs/", Exit.USAGE)

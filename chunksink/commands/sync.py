@@ -15,7 +15,7 @@ from chunksink.options import (
     index_options,
     json_option,
     open_index,
-    require_metrics,
+    require_extra,
     shared_option,
     writing_options,
 )
@@ -95,7 +95,7 @@ def _metrics_served(config: Config, host: str, port: int | None) -> Iterator[Non
     if port is None:
         yield
         return
-    require_metrics()
+    require_extra("metrics", "prometheus_client")
     from prometheus_client import start_http_server
 
     from chunksink.metrics import registry_of
