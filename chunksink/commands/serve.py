@@ -39,6 +39,7 @@ _CHECK_SECONDS = 0.5
 _MOST_CONNECTIONS = 500
 _REQUEST_LINE_BYTES = 256 * 1024
 """Enough for a query of 10,000 characters of any script, quoted in the address."""
+_WEB_ADDRESS = re.compile(r"https?://(\[[0-9a-f:.]+\]|[^/?#\s\[])[^?#\s]*", re.IGNORECASE)
 _TOKEN_REMEDY = """\
 make a token and its hash:
   python3 -c "import hashlib, secrets; t = secrets.token_urlsafe(32); print(t, hashlib.sha256(t.encode()).hexdigest())"
@@ -183,5 +184,5 @@ def _address(host: str, listener: socket.socket) -> str:
 
 def _require_web(source_url: str | None) -> None:
     """Refuses everything but web addresses: pages must not link to anything else."""
-    if source_url is not None and re.fullmatch(r"https?://(\[[0-9a-f:.]+\]|[^/?#\s\[])[^?#\s]*", source_url, re.IGNORECASE) is None:
+    if source_url is not None and _WEB_ADDRESS.fullmatch(source_url) is None:
         raise Refusal(f"--source-url {source_url}: use an address such as https://example.org/docs/", Exit.USAGE)
