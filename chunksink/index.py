@@ -18,12 +18,33 @@ from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
 from weakref import finalize
 
+from chunksink.chunkbus.partition_cache import FOLDER, PartitionCache
 from chunksink.chunkbus.runlog import RunLog
+from chunksink.doctor import Check, examine
+from chunksink.embeddings.encoder import Vectors
 from chunksink.embeddings.pool import EncoderPool
+from chunksink.home_cache import cached_vector
+from chunksink.ingest.report import IngestReport
 from chunksink.notifications import notifying
+from chunksink.proof import proof_of
 from chunksink.rebuild import locks
+from chunksink.rebuild.catalog import RetireReport
+from chunksink.rebuild.explain import Explanation, why
+from chunksink.rebuild.flip import roll_back
+from chunksink.rebuild.forecast import Forecast, plan
+from chunksink.rebuild.forget import ForgetReport, forget
+from chunksink.rebuild.rebuild import RebuildOptions, rebuild
+from chunksink.rebuild.report import RunReport
+from chunksink.rebuild.session import Session, Stage
 from chunksink.rebuild.state import Generation, State
+from chunksink.rebuild.status import HomeStatus
+from chunksink.rebuild.sync import SyncOptions, sync
+from chunksink.rebuild.verify import VerifyReport, verify
 from chunksink.search.access import Access
+from chunksink.search.answer import Answer, Surrounded
+from chunksink.search.errors import InvalidQuestion
+from chunksink.search.filters import FilterArgument, as_filters, parse_facets, parse_sort
+from chunksink.search.question import FusionName, Mode, Question, as_fields
 from chunksink.session import open_one_sink, open_session, status_of, usual_mode
 from chunksink.settings.config import Config
 from chunksink.sinks.custom_fields import FieldSet
@@ -32,21 +53,7 @@ from chunksink.workers import worker_processes
 
 if TYPE_CHECKING:
     from chunksink.backup import Backup
-    from chunksink.doctor import Check
-    from chunksink.embeddings.encoder import Vectors
-    from chunksink.ingest.report import IngestReport
     from chunksink.live import LiveSearch
-    from chunksink.rebuild.catalog import RetireReport
-    from chunksink.rebuild.explain import Explanation
-    from chunksink.rebuild.forecast import Forecast
-    from chunksink.rebuild.forget import ForgetReport
-    from chunksink.rebuild.report import RunReport
-    from chunksink.rebuild.session import Session, Stage
-    from chunksink.rebuild.status import HomeStatus
-    from chunksink.rebuild.verify import VerifyReport
-    from chunksink.search.answer import Answer, Surrounded
-    from chunksink.search.filters import FilterArgument
-    from chunksink.search.question import FusionName, Mode
 
 
 _READING_EFFORT = 16
@@ -67,7 +74,7 @@ class Index(AbstractContextManager["Index", None]):
         self,
         config: Config,
         *,
-        stage: "Stage | None" = None,
+        stage: Stage | None = None,
         on_fault: Callable[[Fault], object] = lambda _fault: None,
     ) -> None:
         self.config = config
@@ -81,7 +88,7 @@ class Index(AbstractContextManager["Index", None]):
         self.close()
 
     @contextmanager
-    def _session(self, command: str, **options: Any) -> Iterator["Session"]:
+    def _session(self, command: str, **options: Any) -> Iterator[Session]:
         with notifying(self.config, command) as run, self._open_session(command, **options) as session:
             run.log = session.log
             yield session
@@ -115,7 +122,7 @@ class Index(AbstractContextManager["Index", None]):
         follow_links: bool = False,
         jobs: int | None = None,
         on_source: Callable[[], object] = lambda: None,
-    ) -> "IngestReport":
+    ) -> IngestReport:
         """Make canonical chunks from folders and files, as `chunksink ingest` does. Failures are in the report."""
         from chunksink.ingest.options import Options
         from chunksink.ingest.run import ingest
@@ -158,7 +165,7 @@ class Index(AbstractContextManager["Index", None]):
         allow_deletions: int = 0,
         plan: str | None = None,
         rebuild: bool = False,
-    ) -> "RunReport":
+    ) -> RunReport:
         """Update the index to match the chunks, with as few writes as possible.
 
         `strict` stops if any partition is invalid; `adopt` takes over builds of another home; `allow_deletions` is the
@@ -169,13 +176,11 @@ class Index(AbstractContextManager["Index", None]):
             "sync", strict=strict, adopt=adopt, allow_deletions=allow_deletions, only_plan=plan, rebuild=rebuild
         )
 
-    def repair(self, *, adopt: bool = False, allow_deletions: int = 0, deep: bool = False) -> "RunReport":
+    def repair(self, *, adopt: bool = False, allow_deletions: int = 0, deep: bool = False) -> RunReport:
         """Scan the engines, then sync; broken builds are recreated."""
         return self._synced("repair", scan=True, deep=deep, adopt=adopt, allow_deletions=allow_deletions)
 
-    def _synced(self, command: str, **settings: Any) -> "RunReport":
-        from chunksink.rebuild.sync import SyncOptions, sync
-
+    def _synced(self, command: str, **settings: Any) -> RunReport:
         options = SyncOptions(**settings)  # raises before the home is made
         with self._session(command, tolerant=True) as session:
             return sync(session, options)
@@ -190,14 +195,12 @@ class Index(AbstractContextManager["Index", None]):
         fresh_cache: bool = False,
         require_eval: Path | str | None = None,
         fail_if_drop: float = 0.01,
-    ) -> "RunReport":
+    ) -> RunReport:
         """Create and verify a new build in every sink, or in these `sinks`, then switch readers to them in one step.
 
         `require_eval` is a file of `chunksink eval --save`. Raises WorseAnswers if the mean nDCG@10 of its queries
         drops by more than `fail_if_drop`; readers keep the live index then.
         """
-        from chunksink.rebuild.rebuild import RebuildOptions, rebuild
-
         only = (sinks,) if isinstance(sinks, str) else tuple(sinks)
         check = None
         if require_eval is not None:
@@ -215,27 +218,23 @@ class Index(AbstractContextManager["Index", None]):
         with self._session("rebuild", only=only) as session:
             return rebuild(session, options)
 
-    def verify(self, *, deep: bool = False, recall: bool = False) -> "VerifyReport":
+    def verify(self, *, deep: bool = False, recall: bool = False) -> VerifyReport:
         """Compare the live builds with the chunks; with `deep` every vector, too.
 
         With `recall` or `deep`, also measure how many of the nearest documents each vector search finds.
         """
-        from chunksink.rebuild.verify import verify
-
         with self._session("verify", tolerant=True, makes_home=False) as session:
             report = verify(session, deep=deep, recall=recall or deep)
             session.log.finish(report.status, deep=deep, sinks=report.numbers())
             return report
 
-    def status(self) -> "HomeStatus":
+    def status(self) -> HomeStatus:
         """What is live, held, due or under way, from the records of this home. Calls no engine."""
         return status_of(self.config)
 
-    def why(self, name: str) -> "Explanation":
+    def why(self, name: str) -> Explanation:
         """Everything known about one chunk. `name` is its id, the beginning of its id, or a source: its first chunk."""
-        from chunksink.home_cache import cached_vector
         from chunksink.ingest.store import why_no_chunks
-        from chunksink.rebuild.explain import why
 
         config = self.config
         with ExitStack() as stack:
@@ -246,27 +245,21 @@ class Index(AbstractContextManager["Index", None]):
             explanation = why(state, config.bus, fields, live, name, engine, ledger)
         return replace(explanation, cached_vector=cached_vector(config, live.model, explanation.vector_key))
 
-    def doctor(self) -> "list[Check]":
+    def doctor(self) -> list[Check]:
         """Whether this machine, the chunks, the home, the engines and the model are fit for a run."""
-        from chunksink.doctor import examine
-
         return list(examine(lambda: self.config))
 
     def prove(self, *, deep: bool = False) -> dict[str, Any]:
         """What the index was made from and what its engines contain, in a form that another machine can reproduce.
         Raises NotVerified if they differ."""
-        from chunksink.proof import proof_of
-
         return proof_of(self.config, self.verify(deep=deep))
 
-    def plan(self, *, adopt: bool = False) -> "Forecast":
+    def plan(self, *, adopt: bool = False) -> Forecast:
         """What the next sync would do and cost, even if it is the first. Only records of this home are written.
 
         Before the first index the model is loaded if the cache has vectors: they may be from another model.
         Without the model on this machine, every vector counts as missing.
         """
-        from chunksink.rebuild.forecast import plan
-
         with self._session("plan") as session:
             forecast = plan(session, adopt=adopt)
             session.log.finish("ok", hash=forecast.hash)
@@ -274,15 +267,13 @@ class Index(AbstractContextManager["Index", None]):
 
     def rollback(self) -> Generation:
         """Switch back to the previous generation."""
-        from chunksink.rebuild.flip import roll_back
-
         with self._session("rollback", reads_chunks=False, makes_home=False) as session:
             with session.lock(locks.WAIT_SECONDS):
                 generation = roll_back(session)
             session.log.finish("ok", generation=generation.id)
             return generation
 
-    def retire_partition(self, key: str) -> "RetireReport":
+    def retire_partition(self, key: str) -> RetireReport:
         """Retire a partition that will not come back. The next sync removes the sources that only this
         partition had, and restores those that its tombstones withdrew, if another partition has them."""
         with self._session("retire-partition", tolerant=True) as session:
@@ -292,12 +283,9 @@ class Index(AbstractContextManager["Index", None]):
             session.log.finish("ok", partition=key, families=retired.removed, returning=retired.returning)
             return retired
 
-    def forget(self, name: str, *, tenant: str | None = None, every: bool = False) -> "ForgetReport":
+    def forget(self, name: str, *, tenant: str | None = None, every: bool = False) -> ForgetReport:
         """Erase a source from every build, the cache, dead letters and run records. If several sources have this
         name, `tenant` chooses one and `every` chooses all. The bus may be missing."""
-        from chunksink.chunkbus.partition_cache import FOLDER, PartitionCache
-        from chunksink.rebuild.forget import forget
-
         with self._session("forget", reads_chunks=False, makes_home=False) as session:
             # A rebuild under way would write the source again, from what it has read.
             with session.rebuild_lock(locks.WAIT_SECONDS), session.lock(locks.WAIT_SECONDS):
@@ -332,17 +320,17 @@ class Index(AbstractContextManager["Index", None]):
         self,
         query: str,
         limit: int = 10,
-        mode: "Mode | None" = None,
-        filters: "FilterArgument" = None,
+        mode: Mode | None = None,
+        filters: FilterArgument = None,
         tenant: str | None = None,
         collapse: bool = True,
         context: int = 0,
         *,
         offset: int = 0,
         facets: str | Sequence[str] | None = (),
-        fusion: "FusionName" = "scores",
+        fusion: FusionName = "scores",
         sort: str | None = None,
-    ) -> "Answer":
+    ) -> Answer:
         """The best sources for a query: a sequence of hits, with facets and notices.
 
         The default `mode` is hybrid, or keyword if no sink has vectors. `filters` are written as on the command line
@@ -350,9 +338,6 @@ class Index(AbstractContextManager["Index", None]):
         With `collapse` each source has one hit. `context` is the number of chunks to add before and after each hit.
         Each search sees what other processes wrote before it.
         """
-        from chunksink.search.filters import as_filters, parse_facets, parse_sort
-        from chunksink.search.question import Question, as_fields
-
         fields = FieldSet.of(self.config.fields)
         question = Question(
             query,
@@ -368,17 +353,14 @@ class Index(AbstractContextManager["Index", None]):
         )
         return self._live_search().search(question, self._access(tenant))
 
-    def get_chunk(self, chunk_id: str, *, tenant: str | None = None, context: int = 0) -> "Surrounded | None":
+    def get_chunk(self, chunk_id: str, *, tenant: str | None = None, context: int = 0) -> Surrounded | None:
         """One chunk by its id, with `context` chunks before and after it; None if it is missing or may not be seen."""
-        from chunksink.search.errors import InvalidQuestion
-        from chunksink.search.question import Question
-
         if not isinstance(chunk_id, str):
             raise InvalidQuestion(f"the chunk_id must be a string, not {chunk_id!r:.100}: use the `chunk_id` of a hit")
         Question("", context=context)  # checks `context` as a search does
         return self._live_search().get(chunk_id, self._access(tenant), context)
 
-    def embed_query(self, text: str) -> "Vectors":
+    def embed_query(self, text: str) -> Vectors:
         """The vector of a query by the model of the live index, for programs that query the vector store themselves."""
         return self._live_search().embed_query(text)
 
@@ -386,7 +368,7 @@ class Index(AbstractContextManager["Index", None]):
         return Access(tenant, required=self.config.tenants == "required")
 
     @cached_property
-    def _usual_mode(self) -> "Mode":
+    def _usual_mode(self) -> Mode:
         return usual_mode(self.config)
 
     def _live_search(self) -> "LiveSearch":

@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from chunksink.ingest.store import FILE_NAME, IngestStore
 from chunksink.options import config_from, home_option, json_option
 from chunksink.output import Note, printable, show
 
@@ -32,8 +33,6 @@ def command(limit: int, as_json: bool, **filters: Any) -> None:
       chunksink ledger --status failed
       chunksink ledger --source handbook/ --limit 5 --json
     """
-    from chunksink.ingest.store import FILE_NAME, IngestStore
-
     config = config_from(uses_sinks=False)
     path = config.home_path / FILE_NAME
     if not path.exists():
