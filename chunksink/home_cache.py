@@ -4,19 +4,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from chunksink.embeddings.encoder import ModelInfo
+from chunksink.embeddings.errors import CacheUnavailable
+from chunksink.embeddings.references import embedding_ref
 from chunksink.rebuild.state import cache_file
 from chunksink.settings.config import Config
 
 if TYPE_CHECKING:
     from chunksink.embeddings.cache import VectorCache
-    from chunksink.embeddings.encoder import ModelInfo
 
 
 @contextmanager
 def existing_cache(config: Config, *, replace_damaged: bool = False) -> Iterator["VectorCache"]:
     """The existing cache. With `replace_damaged`, a damaged file is set aside instead of an error."""
     from chunksink.embeddings.cache import VectorCache
-    from chunksink.embeddings.errors import CacheUnavailable
 
     path = cache_file(config.home_path)
     if not path.exists():
@@ -25,9 +26,8 @@ def existing_cache(config: Config, *, replace_damaged: bool = False) -> Iterator
         yield cache
 
 
-def cached_vector(config: Config, model: "ModelInfo", key: str) -> dict[str, Any] | None:
+def cached_vector(config: Config, model: ModelInfo, key: str) -> dict[str, Any] | None:
     """The `ref` and the facts of a vector, without its numbers; None if it, or the whole cache, is missing."""
-    from chunksink.embeddings.references import embedding_ref
     from chunksink.embeddings.stats import show
 
     if not cache_file(config.home_path).exists():

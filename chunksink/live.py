@@ -6,9 +6,9 @@ import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from time import monotonic
-from typing import TYPE_CHECKING
 
 from chunksink.chunkbus.shared_resource import Shared
+from chunksink.embeddings.encoder import Vectors
 from chunksink.rebuild.run_records import last_update
 from chunksink.rebuild.state import Generation, State
 from chunksink.search.access import Access
@@ -23,9 +23,6 @@ from chunksink.settings.config import Config
 from chunksink.sinks.errors import SinkError
 from chunksink.sinks.reader import FacetValue
 from chunksink.views import View, open_view
-
-if TYPE_CHECKING:
-    from chunksink.embeddings.encoder import Vectors
 
 _search_process: int | None = None
 """The process that has loaded a model or Chroma. A fork does not copy their threads."""
@@ -74,7 +71,7 @@ class LiveSearch:
         with self._current() as view:
             return contents(view.legs, access, fields, limit)
 
-    def embed_query(self, text: str) -> "Vectors":
+    def embed_query(self, text: str) -> Vectors:
         """The vector of a query by the model of the live index. Raises InvalidQuestion if the index has no vectors."""
         with self._current() as view:
             if view.legs.semantic is None:

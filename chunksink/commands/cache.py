@@ -13,17 +13,10 @@ import click
 from chunksink.chunkbus.runlog import RunLog
 from chunksink.chunkbus.storage import open_storage
 from chunksink.chunkbus.store import write_transaction
+from chunksink.embeddings import segments
 from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.encoder import ModelInfo
 from chunksink.embeddings.maintenance import CacheCheck, Surplus, drop, find_surplus, verify
-from chunksink.embeddings.segments import (
-    ExportReport,
-    ImportReport,
-    export_segments,
-    import_segments,
-    imported_segments,
-    segment_names,
-)
 from chunksink.embeddings.stats import CachedVector, CacheStats, lengths, model_limits, model_names, stats
 from chunksink.embeddings.stats import show as cached_vector
 from chunksink.exits import Exit, Refusal
@@ -243,16 +236,16 @@ def gc_command(dry_run: bool, as_json: bool) -> None:
                 Exit.USAGE,
             )
         waiting = open_storage(str(segments_folder(config.home_path)))
-        segments = imported_segments(cache, waiting)
+        imported = segments.imported_segments(cache, waiting)
         document = {
             **{name: getattr(surplus, name) for name in ("rows", "vector_bytes", "rows_by_model", "kept_rows")},
-            "segments": len(segments),
-            "segment_bytes": sum(entry.size for entry in segments),
+            "segments": len(imported),
+            "segment_bytes": sum(entry.size for entry in imported),
             "dry_run": dry_run,
         }
         show(as_json, document, _surplus_lines(surplus, document))
         if not dry_run:
-            for entry in segments:
+            for entry in imported:
                 waiting.remove(entry.name)
             if surplus.rows:
                 drop(cache, surplus)
@@ -303,7 +296,7 @@ def export_command(place: str, model: str | None, every: bool, as_json: bool) ->
         chosen = _chosen(config, cache, model, every)
         rows = sum(cache.rows_of_model(fingerprint) for fingerprint in chosen)
         with progress("export", rows, "vectors") as bar:
-            report = export_segments(cache, storage, chosen, bar.advance)
+            report = segments.export_segments(cache, storage, chosen, bar.advance)
     show(as_json, {"place": storage.address, **asdict(report)}, _export_lines(report, storage.address))
     return Exit.DRIFT if report.bad_rows else Exit.OK
 
@@ -324,7 +317,7 @@ def _chosen(config: Config, cache: VectorCache, model: str | None, every: bool) 
     return chosen
 
 
-def _export_lines(report: ExportReport, address: str) -> Iterator[str]:
+def _export_lines(report: segments.ExportReport, address: str) -> Iterator[str]:
     of_size = f"{counted(report.segments, 'segment')}, {sized(report.bytes)}"
     yield f"{address}: {counted(report.rows, 'vector')} in {of_size}; {counted(report.written, 'new segment')}"
     if report.bad_rows:
@@ -347,7 +340,7 @@ def import_command(place: str, as_json: bool) -> int:
       chunksink cache import s3://bucket/vectors
     """
     config, storage = config_from(), open_storage(place)
-    names = segment_names(storage)
+    names = segments.segment_names(storage)
     if not names:
         raise Refusal(f"no vector segments in {storage.address}; `chunksink cache export` writes them", Exit.USAGE)
     with (
@@ -355,12 +348,12 @@ def import_command(place: str, as_json: bool) -> int:
         VectorCache.open(cache_file(config.home_path), replace_damaged=False) as cache,
         progress("import", None, "vectors") as bar,
     ):
-        report = import_segments(cache, storage, names, bar.advance)
+        report = segments.import_segments(cache, storage, names, bar.advance)
     show(as_json, {"place": storage.address, **asdict(report)}, _import_lines(report, storage.address))
     return Exit.DRIFT if report.bad or report.bad_rows else Exit.OK
 
 
-def _import_lines(report: ImportReport, address: str) -> Iterator[str]:
+def _import_lines(report: segments.ImportReport, address: str) -> Iterator[str]:
     files = f"{counted(report.segments, 'segment')}, {report.known:,} imported before"
     yield f"{address}: {counted(report.rows, 'vector')} in {files}; {counted(report.added, 'new vector')}"
     if report.bad_rows:
