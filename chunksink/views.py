@@ -50,8 +50,7 @@ def open_view(
 
     With `needed`, sinks are opened only until these legs are found. A `generation` is opened without a lease.
     """
-    stack = ExitStack()
-    try:
+    with ExitStack() as stack:
         with State.existing(config.home_path) as state:
             generation = generation or stack.enter_context(reading_live(state))
             projections = state.projections()
@@ -59,10 +58,7 @@ def open_view(
         fields = fields_in(legs.fields, [projections.get(generation.builds[sink], "") for sink in legs.sinks()])
         lacking = [field.name for field in legs.fields.fields if field not in fields.fields]
         legs = replace(legs, fields=fields, lacking=lacking)
-    except BaseException:
-        stack.close()
-        raise
-    return View(generation, projections, legs, stack.close)
+        return View(generation, projections, legs, stack.pop_all().close)
 
 
 def _legs(

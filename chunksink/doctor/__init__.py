@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-if TYPE_CHECKING:
-    from chunksink.settings.config import Config
+from chunksink.settings.config import Config, ConfigError, config_file
 
 AGAIN = "then run `chunksink doctor` again"
 BUCKET = "correct the address, the credentials or AWS_ENDPOINT_URL"
@@ -58,13 +57,12 @@ def remedies(*known: tuple[Errors, str]) -> Iterator[None]:
         raise
 
 
-def examine(load: "Callable[[], Config]", place: str | None = None) -> Iterator[Check]:
+def examine(load: Callable[[], Config], place: str | None = None) -> Iterator[Check]:
     """All checks, in the order in which a run needs them. An invalid configuration ends them.
 
     `place` is the configuration file or folder, if one is named.
     """
     from chunksink.doctor import engines, machine, records
-    from chunksink.settings.config import ConfigError, config_file
 
     yield check("python", machine.python)
     yield check("sqlite", machine.sqlite)
