@@ -3,8 +3,7 @@
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 
 import orjson
 
@@ -108,7 +107,6 @@ class Outcomes:
         written: Written,
         links: int,
         roots: Roots,
-        set_aside: Sequence[Path],
     ) -> IngestReport:
         outcomes = Counter(dict(self._db.execute("select outcome, count(*) from found group by outcome")))
         placement = self._stamp.placement
@@ -138,7 +136,6 @@ class Outcomes:
             missing=vanished.families,
             missing_from=vanished.names,
             gone=self._missing_folders(roots),
-            set_aside=tuple(map(str, set_aside)),
         )
 
     def _left_out(self) -> tuple[dict[str, int], dict[str, tuple[str, ...]]]:

@@ -44,7 +44,7 @@ class IngestReport:
     `links` counts links in the written artifacts. `left_out` counts notices that are not failures, by code;
     `left_out_from` names the first sources of each code. `kinds` counts files by format; `other_kinds` counts files of
     no format by suffix. `missing` sources were not found and keep their chunks; `missing_from` names the first of them.
-    `gone` counts the sources of registered folders that no longer exist, by folder. `set_aside` are old databases.
+    `gone` counts the sources of registered folders that no longer exist, by folder.
     """
 
     partition_key: str
@@ -69,7 +69,6 @@ class IngestReport:
     missing: int
     missing_from: tuple[str, ...]
     gone: Mapping[str, int]
-    set_aside: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         counts = f"{self.processed:,} new or changed, {self.unchanged:,} unchanged, {self.failed:,} failed"

@@ -26,7 +26,7 @@ from chunksink.ingest.read import Job, Stamp, read_all
 from chunksink.ingest.reconcile import count_overruled, read_again, reconcile, stop_large_loss
 from chunksink.ingest.report import IngestReport, Progress
 from chunksink.ingest.roots import Roots, real_path
-from chunksink.ingest.store import IngestStore, pages, set_aside_old
+from chunksink.ingest.store import IngestStore, pages
 from chunksink.ingest.write import write_partitions
 
 Workers = Callable[[int], AbstractContextManager[Executor | None]]
@@ -55,7 +55,6 @@ def ingest(
         from chunksink.ingest.formats.rows import RowsFormat
 
         formats = {**formats, ROWS: RowsFormat(fields=options.fields)}
-    set_aside = set_aside_old(home)
     noted_ns = time.time_ns()
     with IngestStore(home) as store, store.run(bus) as db, store.spool() as spool:
         reloaded = load_partitions(db, bus, placement, trust_cache=not options.checksum)
@@ -89,7 +88,7 @@ def ingest(
         outcomes.save(written)
         links = make_links(db, bus, roots, all_again=options.checksum)
         db.commit()
-        return outcomes.report(discovery, classified, vanished, written, links, roots, set_aside)
+        return outcomes.report(discovery, classified, vanished, written, links, roots)
 
 
 def _read(

@@ -7,7 +7,7 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -26,8 +26,6 @@ _LOCK_SECONDS = 10.0
 _CACHE_TABLES = ("source", "source_family", "partition", "family")
 _RUN_TABLES = ("found", "draft", "empty", "stored", "arrival", "departure", "alias")
 _SPOOL = "ingest-spool"
-_OLD_LEDGER = "ledger.db"
-_OLD_STEP = "chunksink.ingest"
 _migrations = Migrations("chunksink.ingest.store")
 
 
@@ -122,26 +120,6 @@ def pages(db: sqlite3.Connection, query: str, values: Mapping[str, Any]) -> Iter
     while page := db.execute(query, {**values, "after": after}).fetchall():
         yield page
         after = page[-1][0]
-
-
-def set_aside_old(home: Path) -> tuple[Path, ...]:
-    """Renames databases of an earlier form to `NAME.old`, and returns the new paths."""
-    moved = []
-    for name in (_OLD_LEDGER, FILE_NAME):
-        path = home / name
-        if path.exists() and (name == _OLD_LEDGER or _is_old(path)):
-            for suffix in ("-wal", "-shm"):
-                with suppress(FileNotFoundError):
-                    Path(f"{path}{suffix}").rename(f"{path}.old{suffix}")
-            moved.append(path.rename(f"{path}.old"))
-    return tuple(moved)
-
-
-def _is_old(path: Path) -> bool:
-    with suppress(sqlite3.Error), sqlite3.connect(f"file:{path}?mode=ro", uri=True) as connection:
-        sets = connection.execute("select distinct migration_set from _sqlite_migrations").fetchall()
-        return (_OLD_STEP,) in sets
-    return False
 
 
 def why_no_chunks(home: Path, source: str) -> str | None:

@@ -166,8 +166,6 @@ def _fields(pairs: Sequence[str]) -> dict[str, str]:
 
 
 def _notes(report: IngestReport) -> Iterator[str]:
-    for database in report.set_aside:
-        yield f"a database of an earlier version was renamed to {database}; every file was read again"
     if report.sources == 0:
         yield "found nothing to read"
     if len(report.kinds) > 1:

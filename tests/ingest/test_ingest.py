@@ -2,7 +2,6 @@
 
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from chunksink.ingest.codes import CHUNKING_FAILED, RECORD_FORM_UNKNOWN, SOURCE_
 from chunksink.ingest.errors import IngestBusy, IngestRefused
 from chunksink.ingest.options import Options
 from chunksink.ingest.run import ingest
-from chunksink.ingest.store import FILE_NAME, IngestStore
+from chunksink.ingest.store import IngestStore
 from tests.ingest.bench import Bench
 from tests.ingest.chunks.samples import canonical_chunk
 
@@ -245,19 +244,6 @@ def test_another_bus_gets_all_of_it(two: Bench) -> None:
     assert other.ingest().processed == 2
     assert other.content() == two.content()
     assert two.ingest().written is False
-
-
-def test_databases_of_an_earlier_form_are_set_aside(two: Bench) -> None:
-    import sqlite3
-
-    two.home.mkdir()
-    for name in ("ledger.db", FILE_NAME):
-        with sqlite3.connect(two.home / name) as old:
-            old.execute("create table _sqlite_migrations (migration_set text)")
-            old.execute("insert into _sqlite_migrations values ('chunksink.ingest')")
-    report = two.ingest()
-    assert [Path(path).name for path in report.set_aside] == ["ledger.db.old", "ingest.db.old"]
-    assert (two.home / "ledger.db.old").exists() and two.ingest().set_aside == ()
 
 
 def test_second_ingest_with_the_same_home_raises_busy(two: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
