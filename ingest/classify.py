@@ -2,12 +2,9 @@
 
 import os
 import sqlite3
-from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import orjson
 
@@ -20,21 +17,12 @@ from chunksink.ingest.options import AUTO, ROWS, Options
 from chunksink.ingest.placement import Rule
 from chunksink.ingest.report import Failure, Outcome
 from chunksink.ingest.roots import Roots
-from chunksink.ingest.store import pages
+from chunksink.ingest.store import pages, set_found, signature_columns
 
 UNKNOWN = ""
 """The format of a file whose content no format recognises."""
 _TEXT = "text"
 _SEPARATED = (".csv", ".tsv")
-
-
-@dataclass(frozen=True)
-class Classified:
-    """How many files each format reads, and the files of no known format."""
-
-    kinds: Mapping[str, int]
-    unknown: tuple[Failure, ...]
-    """Failures if they were named; other such files are only counted."""
 
 
 def suffixes_of(options: Options, formats: Mapping[str, Format]) -> tuple[str, ...]:
@@ -52,43 +40,49 @@ def classify(
     roots: Roots,
     named: Collection[bytes],
     only: str | None,
-) -> Classified:
+) -> list[Failure]:
     """Sets format and signature of each file in `found`, and the outcome of those that need not be read.
 
-    A file is unchanged if its signature, its format, the format's version and the placement are those of its last
-    reading, which had no failure, and all its families are still in the partitions in reach (`only`; None: all).
-    If only the signature differs, the file is read only if its checksum differs too.
+    A file is unchanged if its last reading had no failure and nothing differs now: its signature, its format, the
+    versions of the format, and the placement. All its families must still be in the partitions in reach (`only`;
+    None: all). If only the signature differs, the file is read only if its checksum differs too.
+    Returns the named files that no format recognises; other such files are only counted.
     """
+    failures = []
     versions_by = cache(lambda name, policy: versions_of(formats[name].with_policy(policy)))
-    kinds, unknown = Counter[str](), list[Failure]()
+    finds_format = options.format == AUTO and not options.fields
     values = {"tenant": options.tenant or "", "only": only}
     for page in pages(db, _WITH_LAST_READING, values):
-        rows: list[tuple[Any, ...]] = []
-        for uri, path, codes, checksum, last_format, last_versions, placement, failures, *last_numbers in page:
+        for uri, path, codes, checksum, last_format, last_versions, placement, last_failures, *last_columns in page:
             signature = _signature(path)
-            numbers = signature.numbers() if signature else (None,) * 4
-            is_same = not options.checksum and signature is not None and tuple(last_numbers) == numbers
-            name = last_format if is_same and options.format == AUTO and not options.fields else None
-            name = name if name is not None else _format_of(path, options, formats, path in named, last_format)
+            columns = signature_columns(signature)
+            is_same = not options.checksum and signature is not None and last_columns == list(columns.values())
+            name = last_format if is_same and finds_format else None
+            if name is None:
+                name = _format_of(path, options, formats, path in named, last_format)
+            set_found(db, uri, format=name, **columns)
             if name == UNKNOWN:
-                is_empty = has_nothing(Path(os.fsdecode(path)))
-                code = SOURCE_EMPTY if is_empty else RECORD_FORM_UNKNOWN
-                is_failure = path in named and not is_empty
-                unknown += [Failure(uri, code, _UNKNOWN)] if is_failure else []
-                about = (Outcome.LEFT_OUT, None, is_empty, f'{{"{code}":1}}', is_failure, code)
-                rows.append((name, None, *about, *numbers, uri))
+                failures += _leave_out(db, uri, path, is_named=path in named)
                 continue
-            kinds[name] += 1
             versions = versions_by(name, roots.policy_of(uri))
-            if (last_format, last_versions, placement, failures) != (name, versions, options.partition, 0):
+            if (last_format, last_versions, placement, last_failures) != (name, versions, options.partition, 0):
                 codes, checksum, is_same = "{}", None, False
             if not is_same and options.partition == Rule.BY_DATE:
                 checksum = None  # its time determines the partition
             outcome = Outcome.UNCHANGED if is_same else None
-            rows.append((name, versions, outcome, checksum, False, codes, 0, None, *numbers, uri))
-        db.executemany(_SET, rows)
+            set_found(db, uri, versions=versions, outcome=outcome, checksum=checksum, codes=codes)
     db.execute(_READ_WHERE_FAMILIES_ARE_MISSING, values)
-    return Classified(kinds, tuple(unknown))
+    return failures
+
+
+def _leave_out(db: sqlite3.Connection, uri: str, path: bytes, *, is_named: bool) -> list[Failure]:
+    """Records that no format recognises a file; a failure if it was named and is not empty."""
+    is_empty = has_nothing(Path(os.fsdecode(path)))
+    code = SOURCE_EMPTY if is_empty else RECORD_FORM_UNKNOWN
+    is_failure = is_named and not is_empty
+    codes = orjson.dumps({code: 1}).decode()
+    set_found(db, uri, outcome=Outcome.LEFT_OUT, is_whole=is_empty, codes=codes, failures=is_failure, error=code)
+    return [Failure(uri, code, _UNKNOWN)] if is_failure else []
 
 
 _UNKNOWN = "no format recognises its records: name one with --as, or name the text field of rows: --field text=NAME"
@@ -97,11 +91,6 @@ select found.uri, found.path, source.codes, source.checksum, source.format, sour
   source.failures, source.size, source.mtime_ns, source.ctime_ns, source.inode
 from found left join source on source.uri = found.uri and source.tenant = :tenant
 where found.uri > :after order by found.uri limit 1000
-"""
-_SET = """
-update found set format = ?, versions = ?, outcome = ?, checksum = ?, is_whole = ?, codes = ?, failures = ?,
-  error = ?, size = ?, mtime_ns = ?, ctime_ns = ?, inode = ?
-where uri = ?
 """
 _READ_WHERE_FAMILIES_ARE_MISSING = """
 update found set outcome = null, checksum = null
@@ -138,31 +127,33 @@ def _format_of(path: bytes, options: Options, formats: Mapping[str, Format], is_
     file = Path(os.fsdecode(path))
     suffix = file.suffix.lower()
     if suffix in _SEPARATED:
-        return _separated(file, is_named) or (last or UNKNOWN)
+        return _separated(file, is_named) or last or UNKNOWN
     candidates = [one for one in formats.values() if suffix and suffix in one.suffixes]
     if len(candidates) > 1:
-        return _recognised(file, candidates, last) or (last or UNKNOWN)
+        return _best_match(file, candidates, last) or last or UNKNOWN
     return candidates[0].name if candidates else last or _TEXT
 
 
 def _separated(file: Path, is_named: bool) -> str | None:
-    """Rows if the header matches; otherwise text, as for `--include`, but None for a named file."""
+    """Rows if the header matches. Other files are unknown if they are named, else text (by `--include`)."""
     from chunksink.ingest.formats.rows import header_matches
 
     try:
-        return ROWS if header_matches(file) else None if is_named else _TEXT
+        if header_matches(file):
+            return ROWS
     except OSError:
         return ROWS  # reading it reports the error
+    return None if is_named else _TEXT
 
 
-def _recognised(file: Path, candidates: list[Format], last: str | None) -> str | None:
-    """The best match for the first records. Rows are the weakest: a chunk without a required field looks like one."""
+def _best_match(file: Path, candidates: list[Format], last: str | None) -> str | None:
+    """The format that matches the first records best. Rows never match well, as other records look like them too."""
     best, name = Match.NO, None
     try:
         records = list(first_records(file))
     except OSError:
         return last or candidates[0].name  # reading it reports the error
-    if len(records) == 1:  # which may contain the records
+    if len(records) == 1:  # an object may contain the list of records
         records = find_records(records[0], lambda record: any(one.match(record) for one in candidates)) or records
     is_alone = len(records) == 1 and file.suffix.lower() == ".json"
     for record in records:

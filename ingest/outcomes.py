@@ -3,12 +3,12 @@
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import orjson
 
 from chunksink.chunkbus.identity import family_key, resolve_parent_id
-from chunksink.ingest.classify import UNKNOWN, Classified
+from chunksink.ingest.classify import UNKNOWN
 from chunksink.ingest.codes import SCAN_WITHOUT_TEXT, SOURCE_EMPTY
 from chunksink.ingest.discover import Discovery
 from chunksink.ingest.formats.registry import Format
@@ -16,6 +16,7 @@ from chunksink.ingest.read import Reading, Stamp, rows_of
 from chunksink.ingest.reconcile import NOT_IN_FILE, VANISHED, Vanished
 from chunksink.ingest.report import Failure, IngestReport, Outcome
 from chunksink.ingest.roots import Roots
+from chunksink.ingest.store import set_found, signature_columns
 from chunksink.ingest.write import Notices, Written
 
 _NAMED_SOURCES = 20
@@ -29,27 +30,27 @@ class Outcomes:
         self._db, self._stamp, self._run_id, self._formats = db, stamp, run_id, formats
         self._tenant = stamp.tenant or ""
         self._failures: list[Failure] = []
-        self._not_named = 0  # further failures
+        self._unreported = 0  # further failures
         self._same = 0  # files that were read, but whose families are unchanged
 
-    def add_discovered(self, discovery: Discovery, classified: Classified) -> None:
+    def add_discovered(self, discovery: Discovery, unknown: Sequence[Failure]) -> None:
         """Records files that could not be examined and files that are not sources; forgets vanished files."""
-        self._failures += (*discovery.failures, *classified.unknown)
+        self._failures += (*discovery.failures, *unknown)
         for failures, outcome in ((discovery.failures, Outcome.FAILED), (discovery.left_out, Outcome.LEFT_OUT)):
             for uri, code in ((failure.source_uri, failure.code) for failure in failures):
-                row = (uri, b"", outcome, f'{{"{code}":1}}', outcome is Outcome.FAILED, code)
-                self._db.execute(_NO_FILE, row)
+                codes = orjson.dumps({code: 1}).decode()
+                self._db.execute(_NO_FILE, (uri, b"", outcome, codes, outcome is Outcome.FAILED, code))
         for scope in discovery.scopes if discovery.unlisted is None else ():
             test, values = scope.condition("uri")
             self._db.execute(f"{_FORGET_VANISHED} and {test}", [self._tenant, *values])
 
     def take(self, reading: Reading) -> Outcome:
         """Stores a reading in `found`, `draft` and `empty`."""
-        numbers = reading.signature or (None,) * 4
+        read = {"checksum": reading.checksum, **signature_columns(reading.signature)}
         if reading.is_unchanged:
-            self._db.execute(_STILL, (Outcome.UNCHANGED, reading.checksum, *numbers, reading.uri))
+            set_found(self._db, reading.uri, outcome=Outcome.UNCHANGED, **read)
             return Outcome.UNCHANGED
-        outcome, error = Outcome.PROCESSED, reading.first_failure
+        outcome, error = Outcome.PROCESSED, reading.reported[0].code if reading.reported else None
         if not reading.families:
             outcome = Outcome.FAILED if reading.failures else Outcome.EMPTY
             error = error or (SCAN_WITHOUT_TEXT if SCAN_WITHOUT_TEXT in reading.codes else SOURCE_EMPTY)
@@ -60,10 +61,10 @@ class Outcomes:
             else:
                 self._db.execute(_DRAFT, (*row, spool, reading.uri, place))
         codes = orjson.dumps(reading.codes, option=orjson.OPT_SORT_KEYS).decode()
-        about = (outcome, reading.checksum, reading.is_whole, codes, reading.failures, error)
-        self._db.execute(_READ, (*about, *numbers, reading.uri))
-        self._failures += (Failure(reading.uri, one.code, one.reason, one.line) for one in reading.named)
-        self._not_named += reading.failures - len(reading.named)
+        read |= {"outcome": outcome, "error": error, "failures": reading.failures}
+        set_found(self._db, reading.uri, is_whole=reading.is_whole, codes=codes, **read)
+        self._failures += reading.reported
+        self._unreported += reading.failures - len(reading.reported)
         return outcome
 
     def place_sources(self) -> None:
@@ -75,7 +76,7 @@ class Outcomes:
             source_type = self._formats[name].source_type if name != UNKNOWN else "other"
             family = family_key(resolve_parent_id(None, uri, ""), self._stamp.tenant)
             partition = self._stamp.placement.key_of(family, source_type, mtime_ns)
-            self._db.execute("update found set partition = ? where uri = ?", [partition, uri])
+            set_found(self._db, uri, partition=partition)
 
     def notices(self) -> dict[str, Notices]:
         """For each partition: the codes of its sources, including earlier runs, and the number of unchanged ones."""
@@ -102,7 +103,6 @@ class Outcomes:
     def report(
         self,
         discovery: Discovery,
-        classified: Classified,
         vanished: Vanished,
         written: Written,
         links: int,
@@ -129,9 +129,9 @@ class Outcomes:
             links=links,
             left_out=left_out,
             left_out_from=left_out_from,
-            failed=len(self._failures) + self._not_named,
+            failed=len(self._failures) + self._unreported,
             failures=tuple(self._failures),
-            kinds=dict(sorted(classified.kinds.items())),
+            kinds=dict(self._db.execute(_KINDS)),
             other_kinds=dict(sorted(discovery.other_kinds.items(), key=lambda counted: (-counted[1], counted[0]))),
             missing=vanished.families,
             missing_from=vanished.names,
@@ -172,14 +172,7 @@ order by uri
 """
 _FORGET_VANISHED = "delete from source where tenant = ? and uri not in (select uri from found)"
 _NO_FILE = "insert or ignore into found (uri, path, outcome, codes, failures, error) values (?, ?, ?, ?, ?, ?)"
-_READ = """
-update found set outcome = ?, checksum = ?, is_whole = ?, codes = ?, failures = ?, error = ?,
-  size = ?, mtime_ns = ?, ctime_ns = ?, inode = ?
-where uri = ?
-"""
-_STILL = """
-update found set outcome = ?, checksum = ?, size = ?, mtime_ns = ?, ctime_ns = ?, inode = ? where uri = ?
-"""
+_KINDS = "select format, count(*) from found where format <> '' group by format order by format"
 _DRAFT = f"""
 insert or replace into draft (family, name, tenant, document, version, newest, chunks, digest, made_by, partition,
   is_partial, start, end, spool, uri, place) values ({", ".join("?" * 16)})

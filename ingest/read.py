@@ -23,18 +23,19 @@ from chunksink.ingest.errors import IngestRefused, SourceFailed
 from chunksink.ingest.formats.registry import Format
 from chunksink.ingest.model import Empty, Family, Notice, Source, describe
 from chunksink.ingest.placement import Placement, newest_moment, source_type_of
+from chunksink.ingest.report import Failure
 
 _BATCH_BYTES = 2 * 2**20
 _BATCH_FILES = 64
 _IN_FLIGHT = 32
 _CHANGED = "was written to while it was read: run again when its writer has finished"
-_MOST_NAMED = 1000
+_MOST_REPORTED = 1000
 """Failures of one file that are reported one by one; all are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A file to read. `checksum` is from its last reading; None if it must be read even with the same bytes."""
+    """A file to read. If its bytes still have this `checksum`, it is unchanged; None: read it in any case."""
 
     uri: str
     path: str
@@ -55,49 +56,50 @@ class Stamp:
 
 @dataclass(slots=True)
 class Reading:
-    """The families of one file. `spool`.chunks has their chunks, `spool`.families their rows, at the bytes `rows`."""
+    """The result of reading one file, without its chunks, which are in the file `spool`.chunks.
+
+    The bytes `rows` of the file `spool`.families describe its families.
+    """
 
     uri: str
     spool: str
     rows: tuple[int, int]
     checksum: str | None = None
-    signature: tuple[int, int, int, int] | None = None
+    signature: Signature | None = None
     """None if a later change could leave the same signature."""
     is_unchanged: bool = False
     families: int = 0
     codes: Counter[str] = field(default_factory=Counter)
     failures: int = 0
-    first_failure: str | None = None
-    named: list[Notice] = field(default_factory=list)
-    moment_ns: int = 0
+    reported: list[Failure] = field(default_factory=list)
+    """The first failures."""
 
     @property
     def is_whole(self) -> bool:
-        """Only a file that was read completely proves that it no longer contains a family."""
+        """Whether the file was read completely: only then, it no longer contains the families that are missing."""
         return self.checksum is not None and self.failures == 0
 
     def add(self, notice: Notice) -> None:
         self.codes[notice.code] += 1
         if notice.is_failure:
             self.failures += 1
-            self.first_failure = self.first_failure or notice.code
-            if len(self.named) < _MOST_NAMED:
-                self.named.append(notice)
+            if len(self.reported) < _MOST_REPORTED:
+                self.reported.append(Failure(self.uri, notice.code, notice.reason, notice.line))
 
 
 def read_all(
-    jobs: Iterable[Job], stamp: Stamp, spool: Path, workers: Executor | None, noted_ns: int
+    jobs: Iterable[Job], stamp: Stamp, spool: Path, workers: Executor | None, started_ns: int
 ) -> Generator[Reading, None, None]:
-    """Every file, in order. `noted_ns` is when the run began."""
-    batches = ((batch, stamp, str(spool / str(number)), noted_ns) for number, batch in enumerate(_batches(jobs)))
+    """Every file, in order. `started_ns` is when the run began."""
+    batches = ((batch, stamp, str(spool / str(number)), started_ns) for number, batch in enumerate(_batches(jobs)))
     if workers is None:
         for batch in batches:
-            yield from read_batch(*batch)
+            yield from _read_batch(*batch)
         return
     pending: deque[Future[list[Reading]]] = deque()
     try:
         for batch in batches:
-            pending.append(workers.submit(_read_apart, *batch))
+            pending.append(workers.submit(_read_batch, *batch))
             while pending and (len(pending) >= _IN_FLIGHT or pending[0].done()):
                 yield from pending.popleft().result()
         while pending:
@@ -122,35 +124,31 @@ def _batches(jobs: Iterable[Job]) -> Iterator[list[Job]]:
         yield batch
 
 
-def _read_apart(jobs: Sequence[Job], stamp: Stamp, spool: str, noted_ns: int) -> list[Reading]:
-    """Reads in a worker process. Parsers leave reference cycles, so each batch ends with a collection."""
-    readings = read_batch(jobs, stamp, spool, noted_ns)
-    gc.collect(1)
+def _read_batch(jobs: Sequence[Job], stamp: Stamp, spool: str, started_ns: int) -> list[Reading]:
+    """Reads each file, and writes chunks and families to two files whose names begin with `spool`."""
+    with open(f"{spool}.chunks", "xb") as chunks, open(f"{spool}.families", "xb") as rows:  # noqa: PTH123
+        readings = [_read(job, stamp, spool, chunks, rows, started_ns) for job in jobs]
+    gc.collect(1)  # parsers leave reference cycles
     return readings
 
 
-def read_batch(jobs: Sequence[Job], stamp: Stamp, spool: str, noted_ns: int) -> list[Reading]:
-    """Reads each file, and writes chunks and families to two files whose names begin with `spool`."""
-    with open(f"{spool}.chunks", "xb") as chunks, open(f"{spool}.families", "xb") as rows:  # noqa: PTH123
-        return [_read(job, stamp, spool, chunks, rows, noted_ns) for job in jobs]
-
-
-def _read(job: Job, stamp: Stamp, spool: str, chunks: BinaryIO, rows: BinaryIO, noted_ns: int) -> Reading:
+def _read(job: Job, stamp: Stamp, spool: str, chunks: BinaryIO, rows: BinaryIO, started_ns: int) -> Reading:
     start = rows.tell()
-    reading = Reading(job.uri, spool, (start, start))
+    checksum = None
     try:
-        before = _digest(job, reading)
+        checksum, before = _checksum(job.path)
+        reading = Reading(job.uri, spool, (start, start), checksum, is_unchanged=checksum == job.checksum)
         if not reading.is_unchanged:
-            assert reading.checksum is not None
-            source = Source(
-                job.uri, Path(job.path), reading.checksum, before.size, stamp.created_at, stamp.producer, stamp.tenant
-            )
+            values = stamp.created_at, stamp.producer, stamp.tenant
+            source = Source(job.uri, Path(job.path), checksum, before.size, *values)
             for item in job.format.read(source):
                 if isinstance(item, Notice):
                     reading.add(item)
                 else:
-                    rows.write(orjson.dumps(_row(item, job, stamp, reading, chunks), option=orjson.OPT_APPEND_NEWLINE))
-        _check_after(job, before, reading, noted_ns)
+                    row = _row(item, job, stamp, before.mtime_ns, chunks)
+                    rows.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
+                    reading.families += isinstance(item, Family)
+        reading.signature = _signature_after(job, before, started_ns)
     except SourceFailed as failed:
         notice = Notice(failed.code, failed.reason)
     except OSError as error:
@@ -158,10 +156,9 @@ def _read(job: Job, stamp: Stamp, spool: str, chunks: BinaryIO, rows: BinaryIO, 
     else:
         reading.rows = (start, rows.tell())
         return reading
-    checksum = None if notice.code == SOURCE_CHANGED else reading.checksum
-    failed_reading = Reading(job.uri, spool, (start, start), checksum)
-    failed_reading.add(notice)
-    return failed_reading
+    reading = Reading(job.uri, spool, (start, start), None if notice.code == SOURCE_CHANGED else checksum)
+    reading.add(notice)
+    return reading
 
 
 def open_source(path: str) -> BinaryIO:
@@ -173,9 +170,9 @@ def open_source(path: str) -> BinaryIO:
     return file
 
 
-def _digest(job: Job, reading: Reading) -> Signature:
-    """The checksum of the current bytes; bytes appended later are read by the next run."""
-    with open_source(job.path) as file:
+def _checksum(path: str) -> tuple[str, Signature]:
+    """The checksum of the current bytes, and the signature. Bytes that are appended later are for the next run."""
+    with open_source(path) as file:
         signature = Signature.of(os.fstat(file.fileno()))
         digest, unread = sha256(), signature.size
         while unread and (block := file.read(min(unread, 2**20))):
@@ -183,30 +180,29 @@ def _digest(job: Job, reading: Reading) -> Signature:
             unread -= len(block)
     if unread:
         raise SourceFailed(SOURCE_CHANGED, _CHANGED)
-    reading.checksum, reading.moment_ns = digest.hexdigest(), signature.mtime_ns
-    reading.is_unchanged = reading.checksum == job.checksum
-    return signature
+    return digest.hexdigest(), signature
 
 
-def _check_after(job: Job, before: Signature, reading: Reading, noted_ns: int) -> None:
+def _signature_after(job: Job, before: Signature, started_ns: int) -> Signature | None:
+    """The signature after reading; None if it may not show later changes. Raises SourceFailed if it has changed."""
     after = Signature.of(os.stat(job.path))  # noqa: PTH116
     if after == before:
-        reading.signature = before.numbers() if before.is_settled(noted_ns) else None
-    elif not job.format.may_grow or after.inode != before.inode or after.size < before.size:
+        return after if after.is_settled(started_ns) else None
+    if not job.format.may_grow or after.inode != before.inode or after.size < before.size:
         raise SourceFailed(SOURCE_CHANGED, _CHANGED)
+    return None
 
 
-def _row(item: Family | Empty, job: Job, stamp: Stamp, reading: Reading, out: BinaryIO) -> list[Any]:
-    """The row about a family for the main process; only the key if it is empty."""
+def _row(item: Family | Empty, job: Job, stamp: Stamp, mtime_ns: int, out: BinaryIO) -> list[Any]:
+    """Describes a family for the main process, as in the table `draft`; only its key if it is empty."""
     if isinstance(item, Empty):
         return [item.family]
     start, about = out.tell(), describe(item.chunks)
     for record in item.chunks:
         out.write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
-    moment_ns = newest_moment(item.chunks, stamp.created_at, reading.moment_ns)
+    moment_ns = newest_moment(item.chunks, stamp.created_at, mtime_ns)
     source_type = source_type_of(item.chunks, job.format.source_type)
     partition = stamp.placement.key_of(about.family, source_type, moment_ns)
-    reading.families += 1
     return [*about, partition, item.is_partial, start, out.tell()]
 
 

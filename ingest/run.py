@@ -55,7 +55,7 @@ def ingest(
         from chunksink.ingest.formats.rows import RowsFormat
 
         formats = {**formats, ROWS: RowsFormat(fields=options.fields)}
-    noted_ns = time.time_ns()
+    started_ns = time.time_ns()
     with IngestStore(home) as store, store.run(bus) as db, store.spool() as spool:
         reloaded = load_partitions(db, bus, placement, trust_cache=not options.checksum)
         roots = Roots(bus)
@@ -66,16 +66,16 @@ def ingest(
             for path in paths:
                 roots.set_policy(real_path(path), POLICIES[options.chunking])
         named = frozenset(os.fsencode(real_path(path)) for path in paths)
-        classified = classify(db, options, formats, roots, named, placement.only)
+        unknown = classify(db, options, formats, roots, named, placement.only)
         created_at = next_created_at(db, bus, now or utc_now())
         producer = ManifestProducer(PRODUCER_NAME, version("chunksink"))
         run_id = run_id or new_run_id()
         made_by = {"name": producer.name, "version": producer.version, "run_id": run_id}
         stamp = Stamp(created_at, made_by, options.tenant, placement)
         outcomes = Outcomes(db, stamp, run_id, formats)
-        outcomes.add_discovered(discovery, classified)
+        outcomes.add_discovered(discovery, unknown)
         while True:
-            _read(db, stamp, _jobs(db, formats, roots), Path(spool), noted_ns, outcomes, workers, on_progress)
+            _read(db, stamp, _jobs(db, formats, roots), Path(spool), started_ns, outcomes, workers, on_progress)
             vanished = reconcile(db, options, placement.only, discovery, roots)
             if not read_again(db, options.tenant):
                 break
@@ -88,7 +88,7 @@ def ingest(
         outcomes.save(written)
         links = make_links(db, bus, roots, all_again=options.checksum)
         db.commit()
-        return outcomes.report(discovery, classified, vanished, written, links, roots)
+        return outcomes.report(discovery, vanished, written, links, roots)
 
 
 def _read(
@@ -96,7 +96,7 @@ def _read(
     stamp: Stamp,
     jobs: Iterator[Job],
     spool: Path,
-    noted_ns: int,
+    started_ns: int,
     outcomes: Outcomes,
     workers: Workers,
     on_progress: Callable[[Progress], object],
@@ -105,7 +105,7 @@ def _read(
     total, size = db.execute("select count(*), total(size) from found where outcome is null").fetchone()
     folder = spool / str(len(list(spool.iterdir())))
     folder.mkdir()
-    with workers(int(size)) as executor, closing(read_all(jobs, stamp, folder, executor, noted_ns)) as readings:
+    with workers(int(size)) as executor, closing(read_all(jobs, stamp, folder, executor, started_ns)) as readings:
         for done, reading in enumerate(readings, start=1):
             on_progress(Progress(done, total, reading.uri, outcomes.take(reading)))
 

@@ -17,6 +17,7 @@ import filelock
 from sqlite_utils import Database, Migrations
 
 from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.signature import Signature
 from chunksink.chunkbus.store import Store, write_transaction
 from chunksink.ingest.codes import MEANINGS
 from chunksink.ingest.errors import IngestBusy
@@ -114,8 +115,20 @@ class IngestStore(Store):
                 self.db.conn.execute("insert into bus values (?)", (path,))
 
 
+def signature_columns(signature: Signature | None) -> dict[str, int | None]:
+    """The columns of a signature in `found` and `source`; None: a later change could leave the same signature."""
+    numbers = signature.numbers() if signature else (None,) * 4
+    return dict(zip(("size", "mtime_ns", "ctime_ns", "inode"), numbers, strict=True))
+
+
+def set_found(db: sqlite3.Connection, uri: str, **values: Any) -> None:
+    """Sets these columns of a file in `found`."""
+    columns = ", ".join(f"{column} = :{column}" for column in values)
+    db.execute(f"update found set {columns} where uri = :uri", values | {"uri": uri})
+
+
 def pages(db: sqlite3.Connection, query: str, values: Mapping[str, Any]) -> Iterator[list[tuple[Any, ...]]]:
-    """All rows, a page at a time, so that they may be updated meanwhile. The query selects those after `:after`."""
+    """The rows of a query that selects one page of them after the key `:after`. They may be updated meanwhile."""
     after = ""
     while page := db.execute(query, {**values, "after": after}).fetchall():
         yield page
