@@ -150,7 +150,7 @@ class Index(AbstractContextManager["Index", None]):
                 options,
                 workers=lambda size: worker_processes(size * _READING_EFFORT, jobs),
                 run_id=log.run_id,
-                on_progress=lambda _done: on_source(),
+                on_source=on_source,
             )
             for failure in report.failures:
                 log.write("failure", **asdict(failure))

@@ -34,8 +34,14 @@ class Discovery:
     unlisted: str | None = None
     """A folder that could not be listed, so vanished files in it are unknown."""
 
-    def has_vanished(self, path: Path | None, options: Options) -> bool:
-        """Whether the source at a path no longer exists, or is now excluded."""
+    def contains(self, name: str) -> bool:
+        """Whether a source is, or was, in one of the named folders."""
+        return any(scope.contains(name) for scope in self.scopes)
+
+    def has_vanished(self, name: str, path: Path | None, options: Options) -> bool:
+        """Whether a source of the named folders no longer exists at its path, or is now excluded."""
+        if not self.contains(name):
+            return False
         if path is None or not path.exists():
             return True
         excluded = patterns(options.exclude, "--exclude")
@@ -79,13 +85,12 @@ def discover(
 
 
 def _former_scope(path: Path, roots: Roots, db: sqlite3.Connection) -> Scope | None:
-    """The names of the sources of a file or folder that no longer exists; None if nothing was read from it."""
+    """The names of the sources of a file or folder that no longer exists; None if none was read from it."""
     real = real_path(path)
     scope, root = roots.within(real), roots.of(real.parent)
     if root is not None:
-        scope = replace(scope, included=(*scope.included, root.name_of(real)))
-    test, values = scope.condition("origin")
-    return scope if db.execute(f"select 1 from family where {test} limit 1", values).fetchone() else None
+        scope = replace(scope, included=(*scope.included, f"{root.name_of(real)}/"))
+    return scope if any(scope.contains(origin) for (origin,) in db.execute("select origin from family")) else None
 
 
 class _Walk:

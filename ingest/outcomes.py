@@ -13,7 +13,7 @@ from chunksink.ingest.codes import SCAN_WITHOUT_TEXT, SOURCE_EMPTY
 from chunksink.ingest.discover import Discovery
 from chunksink.ingest.formats.registry import Format
 from chunksink.ingest.read import Reading, Stamp, rows_of
-from chunksink.ingest.reconcile import NOT_IN_FILE, VANISHED, Vanished
+from chunksink.ingest.reconcile import NOT_IN_FILE, VANISHED, Missing
 from chunksink.ingest.report import Failure, IngestReport, Outcome
 from chunksink.ingest.roots import Roots
 from chunksink.ingest.store import set_found, signature_columns
@@ -31,7 +31,7 @@ class Outcomes:
         self._tenant = stamp.tenant or ""
         self._failures: list[Failure] = []
         self._unreported = 0  # further failures
-        self._same = 0  # files that were read, but whose families are unchanged
+        self._equal = 0  # files that were read, but whose families are unchanged
 
     def add_discovered(self, discovery: Discovery, unknown: Sequence[Failure]) -> None:
         """Records files that could not be examined and files that are not sources; forgets vanished files."""
@@ -40,16 +40,16 @@ class Outcomes:
             for uri, code in ((failure.source_uri, failure.code) for failure in failures):
                 codes = orjson.dumps({code: 1}).decode()
                 self._db.execute(_NO_FILE, (uri, b"", outcome, codes, outcome is Outcome.FAILED, code))
-        for scope in discovery.scopes if discovery.unlisted is None else ():
-            test, values = scope.condition("uri")
-            self._db.execute(f"{_FORGET_VANISHED} and {test}", [self._tenant, *values])
+        if discovery.unlisted is None:
+            self._db.create_function("was_searched", 1, discovery.contains)
+            self._db.execute(_FORGET_VANISHED, [self._tenant])
 
-    def take(self, reading: Reading) -> Outcome:
+    def add_reading(self, reading: Reading) -> None:
         """Stores a reading in `found`, `draft` and `empty`."""
         read = {"checksum": reading.checksum, **signature_columns(reading.signature)}
         if reading.is_unchanged:
             set_found(self._db, reading.uri, outcome=Outcome.UNCHANGED, **read)
-            return Outcome.UNCHANGED
+            return
         outcome, error = Outcome.PROCESSED, reading.reported[0].code if reading.reported else None
         if not reading.families:
             outcome = Outcome.FAILED if reading.failures else Outcome.EMPTY
@@ -65,12 +65,11 @@ class Outcomes:
         set_found(self._db, reading.uri, is_whole=reading.is_whole, codes=codes, **read)
         self._failures += reading.reported
         self._unreported += reading.failures - len(reading.reported)
-        return outcome
 
-    def place_sources(self) -> None:
-        """Sets the partition whose manifest reports the notices of each file."""
-        (self._same,) = self._db.execute(_SAME).fetchone()
-        self._db.execute(_PLACED, {"tenant": self._tenant})
+    def assign_partitions(self) -> None:
+        """Sets the partition of each file, whose manifest has the file's notices."""
+        (self._equal,) = self._db.execute(_EQUAL).fetchone()
+        self._db.execute(_ASSIGN_KNOWN_PARTITIONS, {"tenant": self._tenant})
         unplaced = self._db.execute("select uri, format, mtime_ns from found where partition is null").fetchall()
         for uri, name, mtime_ns in unplaced:
             source_type = self._formats[name].source_type if name != UNKNOWN else "other"
@@ -103,7 +102,7 @@ class Outcomes:
     def report(
         self,
         discovery: Discovery,
-        vanished: Vanished,
+        missing: Missing,
         written: Written,
         links: int,
         roots: Roots,
@@ -119,8 +118,8 @@ class Outcomes:
             written=bool(written.partitions),
             partitions=tuple(sorted(written.partitions)),
             sources=outcomes.total() - outcomes[Outcome.LEFT_OUT],
-            processed=outcomes[Outcome.PROCESSED] - self._same,
-            unchanged=outcomes[Outcome.UNCHANGED] + self._same,
+            processed=outcomes[Outcome.PROCESSED] - self._equal,
+            unchanged=outcomes[Outcome.UNCHANGED] + self._equal,
             empty=outcomes[Outcome.EMPTY],
             carried_over=documents - own,
             pruned=pruned,
@@ -133,8 +132,8 @@ class Outcomes:
             failures=tuple(self._failures),
             kinds=dict(self._db.execute(_KINDS)),
             other_kinds=dict(sorted(discovery.other_kinds.items(), key=lambda counted: (-counted[1], counted[0]))),
-            missing=vanished.families,
-            missing_from=vanished.names,
+            missing=missing.families,
+            missing_from=missing.names,
             gone=self._missing_folders(roots),
         )
 
@@ -151,8 +150,8 @@ class Outcomes:
         folders: dict[str, int] = {}
         for root in roots:
             if root.prefix and not root.path.exists():
-                test, values = roots.within(root.path).condition("origin")
-                (number,) = self._db.execute(f"select count(*) from family where {test}", values).fetchone()
+                scope = roots.within(root.path)
+                number = sum(scope.contains(origin) for (origin,) in self._db.execute("select origin from family"))
                 folders |= {str(root.path): number} if number else {}
         return folders
 
@@ -170,17 +169,17 @@ where outcome in ('processed', 'empty', 'failed') or failures > 0 or (outcome = 
 ))
 order by uri
 """
-_FORGET_VANISHED = "delete from source where tenant = ? and uri not in (select uri from found)"
+_FORGET_VANISHED = "delete from source where tenant = ? and uri not in (select uri from found) and was_searched(uri)"
 _NO_FILE = "insert or ignore into found (uri, path, outcome, codes, failures, error) values (?, ?, ?, ?, ?, ?)"
 _KINDS = "select format, count(*) from found where format <> '' group by format order by format"
 _DRAFT = f"""
 insert or replace into draft (family, name, tenant, document, version, newest, chunks, digest, made_by, partition,
   is_partial, start, end, spool, uri, place) values ({", ".join("?" * 16)})
 """
-_SAME = """
+_EQUAL = """
 select count(*) from found where outcome = 'processed' and uri not in (select uri from arrival where uri is not null)
 """
-_PLACED = """
+_ASSIGN_KNOWN_PARTITIONS = """
 update found set partition = coalesce(
   (select draft.partition from draft where draft.uri = found.uri order by place limit 1),
   (select source.partition from source where source.uri = found.uri and source.tenant = :tenant)

@@ -6,7 +6,6 @@ sources, and records that vanished from a file, keep their chunks unless they ar
 """
 
 import sqlite3
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chunksink.chunkbus.brake import LEAST_CHUNKS, SHRUNK, is_much
@@ -14,7 +13,7 @@ from chunksink.ingest.codes import SOURCE_IN_ANOTHER_FILE
 from chunksink.ingest.discover import Discovery
 from chunksink.ingest.errors import IngestBrake, IngestRefused
 from chunksink.ingest.options import Options
-from chunksink.ingest.roots import Roots, Scope
+from chunksink.ingest.roots import Roots
 
 _FIRST_MISSING = 5
 NOT_IN_FILE = "its file does not contain it any more"
@@ -23,8 +22,8 @@ EMPTIED = "its source has no text any more"
 
 
 @dataclass(frozen=True)
-class Vanished:
-    """The number of families that vanished, and the names of the first ones."""
+class Missing:
+    """The number of families that the sources no longer contain, and the names of the first ones."""
 
     families: int
     names: tuple[str, ...]
@@ -32,20 +31,20 @@ class Vanished:
 
 def reconcile(
     db: sqlite3.Connection, options: Options, only: str | None, discovery: Discovery, roots: Roots
-) -> Vanished:
+) -> Missing:
     """Fills `arrival` and `departure`, and returns the missing families that were not pruned.
 
     `only` is the only partition in reach; None means all. Raises IngestRefused if pruning would be unsafe.
     """
-    db.create_function("has_vanished", 1, lambda name: discovery.has_vanished(roots.path_of(name), options))
+    db.create_function("has_vanished", 1, lambda name: discovery.has_vanished(name, roots.path_of(name), options))
     for table in ("arrival", "departure", "stored"):
         db.execute(f"delete from {table}")
     for statement in (_ORIGINS, _STORED, _SUPERSEDED_COPIES, _CHANGED, _MOVED, _LEAVING, _EMPTIED):
         db.execute(statement, {"only": only})
     if options.prune:
         _prune(db, options, discovery)
-        return Vanished(0, ())
-    return _missing(db, options, discovery)
+        return Missing(0, ())
+    return _count_missing(db, options, discovery)
 
 
 # Chunks that are passed on unchanged do not name the file they came from.
@@ -114,15 +113,15 @@ where stored.origin <= empty.uri and not exists (select 1 from draft where draft
 
 # Families of this run's tenant that their file no longer contains: it was read completely, or does not exist. A family
 # that another file contains belongs to that file.
-_VANISHED_FAMILIES = """
+_MISSING_FAMILIES = """
 select stored.partition, stored.family, stored.name, stored.origin,
-  case when found.uri is null then ? else ? end as reason
+  case when found.uri is null then :vanished else :not_in_file end as reason
 from source_family join stored on stored.family = source_family.family and stored.origin = source_family.uri
 left join found on found.uri = source_family.uri
-where source_family.tenant = ?
+where source_family.tenant = :tenant
   and (
     found.is_whole or (found.outcome = 'unchanged' and not source_family.is_current)
-    or (found.uri is null and ({in_scope}) and has_vanished(source_family.uri))
+    or (found.uri is null and has_vanished(source_family.uri))
   )
   and not exists (select 1 from draft where draft.family = stored.family and draft.uri = stored.origin)
   and not exists (select 1 from departure where departure.family = stored.family)
@@ -130,12 +129,8 @@ where source_family.tenant = ?
 """
 
 
-def _vanished(scopes: Sequence[Scope], tenant: str | None) -> tuple[str, list[str]]:
-    """The query for vanished families, and its values in order."""
-    conditions = [scope.condition("source_family.uri") for scope in scopes]
-    in_scope = " or ".join(test for test, _ in conditions) or "false"
-    values = [value for _, values in conditions for value in values]
-    return _VANISHED_FAMILIES.format(in_scope=in_scope), [VANISHED, NOT_IN_FILE, tenant or "", *values]
+def _missing_values(options: Options) -> dict[str, str]:
+    return {"vanished": VANISHED, "not_in_file": NOT_IN_FILE, "tenant": options.tenant or ""}
 
 
 # Sources that lost most of their chunks. Vanished sources are handled by `prune`.
@@ -161,16 +156,15 @@ def stop_large_loss(db: sqlite3.Connection, allowed: int) -> None:
     )
 
 
-def _missing(db: sqlite3.Connection, options: Options, discovery: Discovery) -> Vanished:
+def _count_missing(db: sqlite3.Connection, options: Options, discovery: Discovery) -> Missing:
     if discovery.unlisted is not None:
-        return Vanished(0, ())
-    query, values = _vanished(discovery.scopes, options.tenant)
+        return Missing(0, ())
     number, names = 0, set[str]()
-    for _, _, name, origin, reason in db.execute(query, values):
+    for _, _, name, origin, reason in db.execute(_MISSING_FAMILIES, _missing_values(options)):
         number += 1
         names.add(origin if reason == VANISHED else name)
         names = set(sorted(names)[:_FIRST_MISSING])
-    return Vanished(number, tuple(sorted(names)))
+    return Missing(number, tuple(sorted(names)))
 
 
 def _prune(db: sqlite3.Connection, options: Options, discovery: Discovery) -> None:
@@ -179,29 +173,24 @@ def _prune(db: sqlite3.Connection, options: Options, discovery: Discovery) -> No
             f"{discovery.unlisted} cannot be listed, so vanished files are unknown; nothing was written. Correct "
             "its permissions, or leave --prune out"
         )
-    query, values = _vanished(discovery.scopes, options.tenant)
+    columns = "partition, family, reason"
     db.execute(
-        f"insert into departure (partition, family, reason) select partition, family, reason from ({query})", values
+        f"insert into departure ({columns}) select {columns} from ({_MISSING_FAMILIES})", _missing_values(options)
     )
+    sources = [uri for (uri,) in db.execute("select uri from found where format <> ''")]
+    removed = db.execute("select origin from departure join stored using (family) where reason is not null").fetchall()
     for scope in discovery.scopes:
-        test, values = scope.condition("stored.origin")
-        counting = f"select count(*) from departure join stored using (family) where reason is not null and {test}"
-        removed = 0 if _has_sources(db, scope) else int(db.execute(counting, values).fetchone()[0])
-        if removed > options.allow_deletions:
+        number = sum(scope.contains(origin) for (origin,) in removed)
+        # Files of unknown formats do not count: they may exist even if a disk is not mounted.
+        if number > options.allow_deletions and not any(map(scope.contains, sources)):
             state = "has no sources any more" if scope.path.exists() else "does not exist"
             raise IngestBrake(
-                f"{scope.path} {state}, and --prune would remove {removed:,} sources; nothing was written. Is it "
-                f"mounted? To remove them: --allow-deletions {removed}"
+                f"{scope.path} {state}, and --prune would remove {number:,} sources; nothing was written. Is it "
+                f"mounted? To remove them: --allow-deletions {number}"
             )
 
 
-def _has_sources(db: sqlite3.Connection, scope: Scope) -> bool:
-    """Whether there is a file of a known format; other files may exist even if a disk is not mounted."""
-    test, values = scope.condition("uri")
-    return db.execute(f"select 1 from found where format <> '' and {test} limit 1", values).fetchone() is not None
-
-
-def read_again(db: sqlite3.Connection, tenant: str | None) -> bool:
+def mark_files_to_read(db: sqlite3.Connection, tenant: str | None) -> bool:
     """Marks unchanged files for reading if they also contain a departing family; returns whether there are any."""
     marked = db.execute(
         "update found set outcome = null, checksum = null where outcome = 'unchanged' and uri in ("
@@ -213,12 +202,12 @@ def read_again(db: sqlite3.Connection, tenant: str | None) -> bool:
     return marked.rowcount > 0
 
 
-def count_overruled(db: sqlite3.Connection) -> None:
-    """Counts, for each file that was read, the families that a later file also contains."""
+def count_families_of_later_files(db: sqlite3.Connection) -> None:
+    """Counts, for each file that was read, the families that a later file also contains: only those count."""
     db.execute(
-        "update found set codes = json_set(codes, '$.' || :code, overruled.number) from ("
+        "update found set codes = json_set(codes, '$.' || :code, later.number) from ("
         " select draft.uri, count(*) as number from draft"
         " where exists (select 1 from draft as later where later.family = draft.family and later.uri > draft.uri)"
-        " group by draft.uri) as overruled where overruled.uri = found.uri",
+        " group by draft.uri) as later where later.uri = found.uri",
         {"code": SOURCE_IN_ANOTHER_FILE},
     )

@@ -1,4 +1,4 @@
-"""The report of an ingest: progress for each source, and totals at the end."""
+"""The report of an ingest."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,16 +13,6 @@ class Outcome(StrEnum):
     EMPTY = "empty"
     FAILED = "failed"
     LEFT_OUT = "left_out"
-
-
-@dataclass(frozen=True)
-class Progress:
-    """One source is done: the number done so far, the total, and the outcome."""
-
-    done: int
-    total: int
-    source_uri: str
-    outcome: Outcome
 
 
 @dataclass(frozen=True, slots=True)

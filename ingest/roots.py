@@ -54,23 +54,14 @@ class Root:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The names of the sources that are, or were, in a real folder.
-
-    `included` has names, and prefixes, which end with `/`. Names with an excluded prefix are not in the folder.
-    """
+    """The names of the sources that are, or were, in a real folder: those with an included and no excluded prefix."""
 
     path: Path
     included: tuple[str, ...]
     excluded: tuple[str, ...] = ()
 
-    def condition(self, column: str) -> tuple[str, list[str]]:
-        """The test in SQL, and its values."""
-        prefix, equal = f"instr({column}, ?) = 1", f"{column} = ?"
-        included, excluded = (
-            " or ".join(prefix if name.endswith("/") or not name else equal for name in names) or "false"
-            for names in (self.included, self.excluded)
-        )
-        return f"(({included}) and not ({excluded}))", [*self.included, *self.excluded]
+    def contains(self, name: str) -> bool:
+        return f"{name}/".startswith(self.included) and not name.startswith(self.excluded)
 
 
 class Roots:

@@ -3,10 +3,11 @@
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, closing, nullcontext
 from importlib.metadata import version
+from itertools import count
 from pathlib import Path
 
 from chunksink.chunkbus.layout import BusRoot
@@ -22,9 +23,9 @@ from chunksink.ingest.options import ROWS, Options
 from chunksink.ingest.outcomes import Outcomes
 from chunksink.ingest.partitions import load_partitions, next_created_at
 from chunksink.ingest.placement import PRODUCER_NAME, Placement
-from chunksink.ingest.read import Job, Stamp, read_all
-from chunksink.ingest.reconcile import count_overruled, read_again, reconcile, stop_large_loss
-from chunksink.ingest.report import IngestReport, Progress
+from chunksink.ingest.read import Job, Reading, Stamp, read_all
+from chunksink.ingest.reconcile import count_families_of_later_files, mark_files_to_read, reconcile, stop_large_loss
+from chunksink.ingest.report import IngestReport
 from chunksink.ingest.roots import Roots, real_path
 from chunksink.ingest.store import IngestStore, pages
 from chunksink.ingest.write import write_partitions
@@ -39,14 +40,15 @@ def ingest(
     home: Path,
     options: Options,
     *,
-    formats: Mapping[str, Format] | None = None,
     workers: Workers = lambda _bytes: nullcontext(),
     run_id: str | None = None,
-    now: str | None = None,
-    on_progress: Callable[[Progress], object] = lambda _progress: None,
+    on_source: Callable[[], object] = lambda: None,
 ) -> IngestReport:
-    """Reads these files and folders into partitions. Raises IngestError if the run cannot start."""
-    formats = formats or all_formats()
+    """Reads these files and folders into partitions. Raises IngestError if the run cannot start.
+
+    `on_source` is called when a source has been read.
+    """
+    formats = all_formats()
     options.check(formats)
     if not paths:
         raise IngestRefused("no source is named: name folders or files")
@@ -67,47 +69,42 @@ def ingest(
                 roots.set_policy(real_path(path), POLICIES[options.chunking])
         named = frozenset(os.fsencode(real_path(path)) for path in paths)
         unknown = classify(db, options, formats, roots, named, placement.only)
-        created_at = next_created_at(db, bus, now or utc_now())
+        created_at = next_created_at(db, bus, utc_now())
         producer = ManifestProducer(PRODUCER_NAME, version("chunksink"))
         run_id = run_id or new_run_id()
         made_by = {"name": producer.name, "version": producer.version, "run_id": run_id}
         stamp = Stamp(created_at, made_by, options.tenant, placement)
         outcomes = Outcomes(db, stamp, run_id, formats)
         outcomes.add_discovered(discovery, unknown)
-        while True:
-            _read(db, stamp, _jobs(db, formats, roots), Path(spool), started_ns, outcomes, workers, on_progress)
-            vanished = reconcile(db, options, placement.only, discovery, roots)
-            if not read_again(db, options.tenant):
+        for folder in (Path(spool, str(number)) for number in count()):
+            with closing(_read(db, _jobs(db, formats, roots), stamp, folder, workers, started_ns)) as readings:
+                for reading in readings:
+                    outcomes.add_reading(reading)
+                    on_source()
+            missing = reconcile(db, options, placement.only, discovery, roots)
+            # The chunks of a file that was not read are needed if it also contains a family that would depart.
+            if not mark_files_to_read(db, options.tenant):
                 break
         stop_large_loss(db, options.allow_deletions)
-        count_overruled(db)
-        outcomes.place_sources()
+        count_families_of_later_files(db)
+        outcomes.assign_partitions()
         db.commit()
         roots.save()
         written = write_partitions(db, bus, producer, created_at, placement.only, outcomes.notices(), reloaded)
         outcomes.save(written)
         links = make_links(db, bus, roots, all_again=options.checksum)
         db.commit()
-        return outcomes.report(discovery, vanished, written, links, roots)
+        return outcomes.report(discovery, missing, written, links, roots)
 
 
 def _read(
-    db: sqlite3.Connection,
-    stamp: Stamp,
-    jobs: Iterator[Job],
-    spool: Path,
-    started_ns: int,
-    outcomes: Outcomes,
-    workers: Workers,
-    on_progress: Callable[[Progress], object],
-) -> None:
+    db: sqlite3.Connection, jobs: Iterator[Job], stamp: Stamp, folder: Path, workers: Workers, started_ns: int
+) -> Generator[Reading, None, None]:
     """Reads the files that have no outcome yet."""
-    total, size = db.execute("select count(*), total(size) from found where outcome is null").fetchone()
-    folder = spool / str(len(list(spool.iterdir())))
+    (size,) = db.execute("select total(size) from found where outcome is null").fetchone()
     folder.mkdir()
     with workers(int(size)) as executor, closing(read_all(jobs, stamp, folder, executor, started_ns)) as readings:
-        for done, reading in enumerate(readings, start=1):
-            on_progress(Progress(done, total, reading.uri, outcomes.take(reading)))
+        yield from readings
 
 
 def _jobs(db: sqlite3.Connection, formats: Mapping[str, Format], roots: Roots) -> Iterator[Job]:
@@ -115,5 +112,4 @@ def _jobs(db: sqlite3.Connection, formats: Mapping[str, Format], roots: Roots) -
     query = "select uri, path, format, coalesce(size, 0), checksum from found where outcome is null and uri > :after"
     for page in pages(db, f"{query} order by uri limit 500", {}):
         for uri, path, name, size, checksum in page:
-            format_ = formats[name].with_policy(roots.policy_of(uri))
-            yield Job(uri, os.fsdecode(path), format_, size, checksum)
+            yield Job(uri, os.fsdecode(path), formats[name].with_policy(roots.policy_of(uri)), size, checksum)

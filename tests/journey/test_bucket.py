@@ -160,13 +160,13 @@ def test_first_ingests_of_several_folders_at_once_all_end(bucket: str, tmp_path:
         (tmp_path / name).mkdir()
         (tmp_path / name / "a.md").write_text("# A\n\nText.\n", encoding="utf-8")
         home = tmp_path / f"home-{name}"
-        # Progress is reported when all have read the list of folders and none has written it.
+        # `on_source` is called when all have read the list of folders and none has written it.
         report = ingest(
             [tmp_path / name],
             BusRoot.at(bucket, home),
             home,
             Options(partition=name),
-            on_progress=lambda _: together.wait(),
+            on_source=together.wait,
         )
         return report.documents
 
