@@ -22,7 +22,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     `version` distinguishes versions of one source; the last in the file counts. `order` sorts the siblings, and numbers
     them where `index` is None. A family that states a `count` is complete or skipped. `complete_chunk` is passed on
-    unchanged. `excuse` says why the record is not indexed. `group_records` sets the `line` of the record.
+    unchanged. `not_indexed` says why the record is not indexed. `group_records` sets the `line` of the record.
     """
 
     name: str
@@ -38,12 +38,12 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     count: int | None = None
     order: tuple[Any, ...] = ()
     complete_chunk: Record | None = None
-    excuse: Notice | None = None
+    not_indexed: Notice | None = None
     line: int = 0
 
     @property
     def has_failed(self) -> bool:
-        return self.excuse is not None and self.excuse.is_failure
+        return self.not_indexed is not None and self.not_indexed.is_failure
 
     def to_chunk(self, index: int, count: int, source: Source) -> Record:
         """The chunk at its place. Raises RecordRefused if it would be invalid in a partition."""
@@ -92,8 +92,8 @@ def group_records(source: Source, to_draft: Callable[[Numbered], Draft], is_reco
 def _settle(members: Sequence[Draft], source: Source, spool: Spool, is_complete: bool) -> Iterator[Item]:
     """The family from its last version, with the last record of each chunk."""
     for member in members:
-        if member.excuse is not None:
-            yield Notice(member.excuse.code, member.excuse.reason, member.line, member.excuse.is_failure)
+        if member.not_indexed is not None:
+            yield Notice(member.not_indexed.code, member.not_indexed.reason, member.line, member.not_indexed.is_failure)
     last = next((member for member in reversed(members) if not member.has_failed), None)
     if last is None:
         return
@@ -104,11 +104,11 @@ def _settle(members: Sequence[Draft], source: Source, spool: Spool, is_complete:
         superseded = chosen.get(slot) if is_current else member
         if is_current:
             chosen[slot] = member
-        if superseded is not None and superseded.excuse is None:
+        if superseded is not None and superseded.not_indexed is None:
             reason = f"{superseded.name}: a later record is the same chunk, or of another version"
             yield Notice(RECORD_SUPERSEDED, reason, superseded.line, is_failure=False)
     in_order = sorted(chosen.values(), key=lambda member: member.order)
-    if any(member.excuse is None for member in in_order):
+    if any(member.not_indexed is None for member in in_order):
         yield from _complete(in_order, last, source, spool, is_complete)
     elif not any(member.has_failed for member in in_order):
         yield Empty(family_key(last.parent, last.tenant))
@@ -128,9 +128,9 @@ def _complete(
             return
     accepted, notices = [], []
     for member in members:
-        if member.excuse is None and (member.chunk_id is None or spool.add_name(member.chunk_id)):
+        if member.not_indexed is None and (member.chunk_id is None or spool.add_name(member.chunk_id)):
             accepted.append(member)
-        elif member.excuse is None:
+        elif member.not_indexed is None:
             reason = f"{last.name}: chunk_id {member.chunk_id!r:.80} belongs to another chunk"
             notices.append(Notice(findings.DUPLICATE_IDS, reason, member.line))
     chunks, refused = _build(accepted, source)

@@ -72,7 +72,7 @@ Item = Family | Empty | Notice
 """What a format yields, in an order that follows from the file alone."""
 
 
-class About(NamedTuple):
+class FamilySummary(NamedTuple):
     """Key, name and tenant (empty for none) of a family, its version, its size, and a digest of its content.
 
     `document` is the id of this version of the document, `version` the checksum of its source, `newest` the newest
@@ -90,14 +90,14 @@ class About(NamedTuple):
     made_by: str
 
 
-def describe(records: Sequence[Record]) -> About:
+def describe(records: Sequence[Record]) -> FamilySummary:
     """Describes the family of these chunks."""
     first, last = records[0], records[-1]
     tenant, document = tenant_id(first), first["document_id"]
     checksum = last["provenance"].get("source_checksum")
     made_by = first["provenance"].get("canonicalizer") or first["provenance"]
     stamps = {record.get("created_at") or "" for record in records}
-    return About(
+    return FamilySummary(
         family=family_key(parent_id(first), tenant),
         name=source_name(first) or document,
         tenant=tenant or "",

@@ -15,13 +15,13 @@ from chunksink.ingest.errors import NotRead, RecordRefused
 from chunksink.ingest.formats.markdown.document import Structure
 from chunksink.ingest.formats.markdown.passages import Passage
 from chunksink.ingest.formats.markdown.policy import Policy
-from chunksink.ingest.formats.markdown.records import Shown, chunk_path, fields_of
+from chunksink.ingest.formats.markdown.records import PassageText, chunk_path, fields_of
 from chunksink.ingest.formats.registry import Format
 from chunksink.ingest.json_records import Numbered
 from chunksink.ingest.model import Empty, Family, Item, Notice, Source
 from chunksink.ingest.spool import Spool
 
-MAX_CARRIED_BYTES = 2**18
+MAX_METADATA_BYTES = 2**18
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,15 +45,15 @@ class Origin:
         return family_key(self.parent_id, self.tenant)
 
 
-class Own(NamedTuple):
+class ChunkParts(NamedTuple):
     """The properties of one chunk: text, metadata (which overrides the document's) and other fields."""
 
-    shown: Shown
+    shown: PassageText
     metadata: Record
     fields: Record
 
 
-def read_twice(
+def store_then_chunk(
     records: Iterable[Numbered | Notice],
     store: Callable[[Numbered, Spool], Iterator[Notice]],
     chunk: Callable[[Record, int], Iterator[Item]],
@@ -79,7 +79,7 @@ def make_family(
     origin: Origin,
     document: Structure,
     passages: list[Passage],
-    own: Sequence[Own],
+    own: Sequence[ChunkParts],
     left_out: Mapping[str, str],
     line: int,
 ) -> Iterator[Item]:
@@ -88,7 +88,7 @@ def make_family(
     lasting = derive_lasting_chunk_ids(origin.tenant, origin.parent_id, texts)
     ids = lasting if policy.ids_survive_edits else [None] * len(own)
     chunks = _build_chunks(format_, source, origin, document, passages, own, ids)
-    reasons = {**dict.fromkeys(sorted(document.odd), ""), **left_out}
+    reasons = {**dict.fromkeys(sorted(document.notice_codes), ""), **left_out}
     if chunks:
         yield Family(chunks)
     else:
@@ -105,12 +105,12 @@ def _build_chunks(
     origin: Origin,
     document: Structure,
     passages: list[Passage],
-    own: Sequence[Own],
+    own: Sequence[ChunkParts],
     ids: Iterable[str | None],
 ) -> list[Record]:
-    if len(orjson.dumps(origin.metadata)) > MAX_CARRIED_BYTES:
+    if len(orjson.dumps(origin.metadata)) > MAX_METADATA_BYTES:
         largest = max(origin.metadata, key=lambda name: len(orjson.dumps(origin.metadata[name])))
-        reason = f"has more than {MAX_CARRIED_BYTES:,} bytes beside its text, in each chunk; remove {largest:.80}"
+        reason = f"has more than {MAX_METADATA_BYTES:,} bytes beside its text, in each chunk; remove {largest:.80}"
         raise RecordRefused(findings.LINE_TOO_LONG, reason)
     provenance, replaced = record_fields.make_provenance(
         origin.provenance,
@@ -127,7 +127,7 @@ def _build_chunks(
         moved = {name: value for name, value in origin.metadata.items() if name in taken}
         kept = {name: value for name, value in origin.metadata.items() if name not in moved}
         fields = record_fields.keep({"source": origin.source, "metadata": kept | metadata})
-        record_fields.keep_original(fields, metadata=moved, provenance=replaced)
+        record_fields.add_original(fields, metadata=moved, provenance=replaced)
         headings = list(document.sections[passage.section])
         fields |= {"parent_id": origin.parent_id, **fields_of(passage, shown, headings, format_.canonicalizer[1])}
         fields |= {"chunk_path": chunk_path(headings, passage.element), "kind": passage.kind.value}

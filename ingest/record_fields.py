@@ -41,7 +41,7 @@ def keep(rest: Mapping[str, Any]) -> Record:
     return {**fields, ORIGINAL: original} if original else fields
 
 
-def keep_original(fields: Record, **values: Any) -> None:
+def add_original(fields: Record, **values: Any) -> None:
     """Adds the values to `original`, without None and empty groups."""
     if added := {name: value for name, value in values.items() if value not in (None, {})}:
         before = fields.get(ORIGINAL, {})
@@ -103,7 +103,7 @@ def make_provenance(
     canonicalizer: tuple[str, str],
     uri: str,
 ) -> tuple[Record, Any]:
-    """A chunk's provenance with the extra fields of the record's own, and the part of its own that ours replaces.
+    """A chunk's provenance with the extra fields of the record's own, and those of its own fields that it replaces.
 
     `source` is the field (`source_uri` or `source_ref`) and the name. `parser` is used if the record names none.
     """

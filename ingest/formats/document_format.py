@@ -21,8 +21,8 @@ from chunksink.chunkbus.record_checks import MAX_LINE_BYTES
 from chunksink.ingest import codes
 from chunksink.ingest.checklist import find_problems
 from chunksink.ingest.errors import SourceFailed
-from chunksink.ingest.formats.markdown.document import Block, Kind, Structure
-from chunksink.ingest.formats.markdown.normalise import carried, clean, collapse_line, one_line
+from chunksink.ingest.formats.markdown.document import Block, Kind, Outline, Structure
+from chunksink.ingest.formats.markdown.normalise import clean, collapse_line, one_line, shortened
 from chunksink.ingest.formats.markdown.passages import Passage, cut
 from chunksink.ingest.formats.markdown.policy import V1, CutByPolicy, Policy
 from chunksink.ingest.formats.markdown.records import build_records
@@ -72,12 +72,10 @@ class DocumentFormat(CutByPolicy, Format):
         left_out: Counter[str] = Counter()
         with source.path.open("rb") as file:
             document, places = self._convert(file.read(source.size), left_out)
-        is_scan = codes.SCAN_WITHOUT_TEXT in document.odd
         for item in chunk_document(document, source, self, self.policy):
             for record in item.chunks if isinstance(item, Family) and places else ():
                 self._locate(record, places)
-            if not (is_scan and isinstance(item, Notice) and item.code == codes.SOURCE_EMPTY):
-                yield item
+            yield item
         if counts := [f"{what} ({count:,})" for what, count in sorted(left_out.items()) if count]:
             yield Notice(codes.PARTS_LEFT_OUT, f"left out: {', '.join(counts)}", is_failure=False)
 
@@ -108,8 +106,7 @@ def build_document(parts: Iterable[Part]) -> tuple[Structure, Places]:
     """The document of these parts in order, and their places."""
     texts: list[str] = []
     blocks: list[Block] = []
-    sections: list[tuple[str, ...]] = [()]
-    stack: list[tuple[int, str]] = []
+    outline = Outline()
     places: Places = {}
     offset = 0
     for part in parts:
@@ -118,16 +115,15 @@ def build_document(parts: Iterable[Part]) -> tuple[Structure, Places]:
         texts += [part.gap if texts else "", text]
         offset += len(texts[-2])
         if part.level:
-            stack = [above for above in stack if above[0] < part.level] + [(part.level, carried(one_line(text)))]
-            sections.append(tuple(title for _, title in stack))
+            outline.open_section(part.level, shortened(one_line(text)))
         if next(reversed(places.values()), None) != part.place:
             places[offset] = part.place
         if text.strip():
-            kind, detail = (Kind.TABLE, carried(lines[0])) if part.is_table else (Kind.PROSE, "")
-            place = offset, offset + len(text), len(sections) - 1
+            kind, detail = (Kind.TABLE, shortened(lines[0])) if part.is_table else (Kind.PROSE, "")
+            place = offset, offset + len(text), outline.section
             blocks.append(Block(kind, *place, detail=detail, is_heading=part.level > 0))
         offset += len(text)
-    return Structure("".join(texts), tuple(blocks), tuple(sections), (), {}), places
+    return Structure("".join(texts), tuple(blocks), tuple(outline.sections), (), {}), places
 
 
 def parts_of_lines(lines: Iterable[str], levels: Mapping[int, int], place: int | str = 0) -> Iterator[Part]:
@@ -154,9 +150,10 @@ def chunk_document(document: Structure, source: Source, format_: Format, policy:
     if passages:
         yield Family(_records(document, passages, source, format_, policy))
     else:
-        yield Notice(codes.SOURCE_EMPTY, codes.MEANINGS[codes.SOURCE_EMPTY][0], is_failure=False)
+        if codes.SCAN_WITHOUT_TEXT not in document.notice_codes:
+            yield Notice(codes.SOURCE_EMPTY, codes.MEANINGS[codes.SOURCE_EMPTY][0], is_failure=False)
         yield Empty(family_key(resolve_parent_id(None, source.uri, source.document_id), source.tenant))
-    for code in sorted(document.odd):
+    for code in sorted(document.notice_codes):
         yield Notice(code, codes.MEANINGS[code][0], is_failure=False)
 
 

@@ -53,10 +53,12 @@ class HtmlFormat(DocumentFormat):
         root = parse_html(decode(data))
         body = root.find("body")
         length, main = _length(body), _main_part(body)
-        odd = {SITE_LEFT_OUT} if _length(main) < length else set()
+        notice_codes = {SITE_LEFT_OUT} if _length(main) < length else set()
         base = next((each.get("href").strip() for each in root.iter("base") if each.get("href")), "")
         document = body_document(main, lambda address: urljoin(base, address), left_out)
-        return replace(with_metadata(document, _stated(root)), odd=document.odd | odd), {}
+        return replace(
+            with_metadata(document, _head_metadata(root)), notice_codes=document.notice_codes | notice_codes
+        ), {}
 
 
 def html_to_markdown(page: str) -> str:
@@ -101,7 +103,7 @@ def parse_html(page: str) -> Any:
     return root
 
 
-def _stated(root: Any) -> dict[str, str]:
+def _head_metadata(root: Any) -> dict[str, str]:
     """The metadata in the head of a page."""
     metas = root.iter("meta")
     stated = {(meta.get("name") or meta.get("property", "")).lower(): meta.get("content", "") for meta in metas}

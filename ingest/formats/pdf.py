@@ -46,7 +46,7 @@ class PdfFormat(DocumentFormat):
             stated = pdf.get_metadata_dict()
         document, places = build_document(parts)
         is_scan = not document.blocks and left_out.pop(_WITHOUT_TEXT)
-        document = replace(document, odd=frozenset({SCAN_WITHOUT_TEXT} if is_scan else ()))
+        document = replace(document, notice_codes=frozenset({SCAN_WITHOUT_TEXT} if is_scan else ()))
         return with_metadata(document, {"title": stated["Title"], "creator": stated["Author"]}), places
 
 

@@ -33,11 +33,11 @@ class TextFormat(DocumentFormat):
 
     def convert(self, data: bytes, left_out: Counter[str]) -> tuple[Structure, Places]:
         text = decode(data)
-        odd = frozenset({NUL_REMOVED} if "\0" in text else ())
+        notice_codes = frozenset({NUL_REMOVED} if "\0" in text else ())
         text = clean(readable(text) if _TERMINAL.search(text) else text)
         document, _ = build_document(parts_of_lines(*_without_rules(text.split("\n"))))
         heading = next((document.sections[1][0] for block in document.blocks[:1] if block.is_heading), "")
-        return replace(with_metadata(document, {"title": heading}), odd=odd), {}
+        return replace(with_metadata(document, {"title": heading}), notice_codes=notice_codes), {}
 
 
 def _without_rules(lines: Sequence[str]) -> tuple[list[str], dict[int, int]]:

@@ -26,12 +26,12 @@ PROVENANCE = {
 
 
 def draft(numbered: Numbered) -> Draft:
-    """Of a record {"of": family, "n": index, "text": ..., "version", "count", "excuse"}."""
+    """Of a record {"of": family, "n": index, "text": ..., "version", "count", "not_indexed"}."""
     record = numbered.record
     if "of" not in record:
         raise RecordRefused(findings.FIELD_MISSING, "has no family")
     fields = {name: record[name] for name in ("index", "count", "chunk_id") if name in record}
-    code, is_failure = record.get("excuse", (None, False))
+    code, is_failure = record.get("not_indexed", (None, False))
     return Draft(
         name=record["of"],
         parent=record["of"],
@@ -42,7 +42,7 @@ def draft(numbered: Numbered) -> Draft:
         provenance={"source_uri": record["of"], **PROVENANCE},
         fields=record.get("fields", {}),
         order=(record.get("index", 0),),
-        excuse=Notice(code, "", is_failure=is_failure) if code else None,
+        not_indexed=Notice(code, "", is_failure=is_failure) if code else None,
         **fields,
     )
 
@@ -115,12 +115,12 @@ def test_group_when_records_have_excuses_reports_them_and_numbers_the_rest(path:
     items = group(
         path,
         [
-            *(chunk("a", 0), chunk("a", 1, excuse=empty), chunk("a", 2)),
-            *(chunk("b", 0, excuse=empty), chunk("b", 1, excuse=empty)),
-            *(chunk("c", 0, excuse=empty), chunk("c", 1, excuse=failed)),
-            *(chunk("d", 0, excuse=failed), chunk("d", 1)),
-            *(chunk("e", 0), chunk("e", 0, excuse=failed)),
-            *(chunk("f", 0, excuse=failed), chunk("f", 0, version=2, excuse=empty)),
+            *(chunk("a", 0), chunk("a", 1, not_indexed=empty), chunk("a", 2)),
+            *(chunk("b", 0, not_indexed=empty), chunk("b", 1, not_indexed=empty)),
+            *(chunk("c", 0, not_indexed=empty), chunk("c", 1, not_indexed=failed)),
+            *(chunk("d", 0, not_indexed=failed), chunk("d", 1)),
+            *(chunk("e", 0), chunk("e", 0, not_indexed=failed)),
+            *(chunk("f", 0, not_indexed=failed), chunk("f", 0, version=2, not_indexed=empty)),
         ],
     )
     assert texts(items) == [["a0", "a2"], ["d1"], ["e0"]]

@@ -11,7 +11,7 @@ from chunksink.ingest.codes import RECORD_FORM_UNKNOWN
 from chunksink.ingest.errors import RecordRefused
 from chunksink.ingest.family_groups import Draft, group_records
 from chunksink.ingest.formats.chunks import drafts
-from chunksink.ingest.formats.chunks.frameworks import SOURCES, find_passage, framework_draft, is_like_row
+from chunksink.ingest.formats.chunks.frameworks import SOURCES, find_text, framework_draft, looks_like_row
 from chunksink.ingest.formats.registry import Format, Match
 from chunksink.ingest.json_records import Numbered
 from chunksink.ingest.model import Item, Source
@@ -31,7 +31,7 @@ class ChunksFormat(Format):
     def match(self, record: Record, *, is_alone: bool = False) -> Match:
         form = form_of(record)
         if form is framework_draft:
-            return Match.NO if is_like_row(record) else Match.POSSIBLE
+            return Match.NO if looks_like_row(record) else Match.POSSIBLE
         if form is drafts.canonical_draft:
             return Match.DECLARED
         return Match.LIKELY if form else Match.NO
@@ -51,7 +51,7 @@ def form_of(record: Record) -> Form | None:
         return drafts.markdown_draft
     if "doc_id" in record and ("index" in record or "neighbors" in record):
         return None if record.get("blocks") else drafts.structural_draft  # a parsed document has blocks
-    return framework_draft if find_passage(record) is not None else None
+    return framework_draft if find_text(record) is not None else None
 
 
 def _draft(numbered: Numbered, source: Source) -> Draft:

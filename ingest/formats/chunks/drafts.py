@@ -13,7 +13,7 @@ from chunksink.ingest.codes import SOURCE_EMPTY
 from chunksink.ingest.family_groups import Draft
 from chunksink.ingest.json_records import Numbered
 from chunksink.ingest.model import Notice, Source
-from chunksink.ingest.record_fields import first_string, keep_original, read_as, tenant_of
+from chunksink.ingest.record_fields import add_original, first_string, read_as, tenant_of
 
 NAMES = (
     *("provenance.source_uri", "provenance.source_ref", "source.source_uri", "source.source_ref", "source.path"),
@@ -36,7 +36,7 @@ def canonical_draft(numbered: Numbered, source: Source) -> Draft:
     tenant = own_tenant or source.tenant
     if tenant != own_tenant:
         record |= {"tenant_id": tenant, "chunk_id": record_fields.id_for_tenant(own_id, tenant)}
-        keep_original(record, chunk_id=own_id)
+        add_original(record, chunk_id=own_id)
     if own_time is None:
         record["created_at"] = source.created_at
     if (tenant != own_tenant or own_time is None) and "chunk_object_hash" in (record.get("hashes") or {}):
@@ -78,10 +78,10 @@ def markdown_draft(numbered: Numbered, source: Source) -> Draft:
         placed={"chunk_id", "document_id", "ordinal", "chunk_text"},
         text=chunk.chunk_text,
         name=first_string(record, *NAMES),
-        substitute=chunk.document_id,
+        fallback_name=chunk.document_id,
         document_id=chunk.document_id,
         chunk_id=chunk.chunk_id,
-        tenant_in_id=tenant_of(record),
+        id_tenant=tenant_of(record),
         index=chunk.ordinal,
         checksum=record_fields.checksum_of(str(chunk.source_version_id)),
         version=(chunk.document_id, chunk.source_version_id),
@@ -112,7 +112,7 @@ def structural_draft(numbered: Numbered, source: Source) -> Draft:
         placed={"text", "index"},
         text=chunk.text,
         name=chunk.source.path,
-        substitute=chunk.doc_id,
+        fallback_name=chunk.doc_id,
         index=chunk.index,
     )
 
@@ -152,7 +152,7 @@ def recorder_draft(numbered: Numbered, source: Source) -> Draft:
         placed={"chunk_id", "text"},
         text=chunk.text,
         name=name,
-        substitute=pane,
+        fallback_name=pane,
         parent=parent,
         document_id=derive_document_id(name, None, tenant=tenant) if name else json_hash([parent, tenant]),
         chunk_id=chunk.chunk_id,
@@ -168,12 +168,12 @@ def foreign_draft(
     placed: set[str],
     text: str,
     name: str | None,
-    substitute: str,
+    fallback_name: str,
     parent: str | None = None,
     document_id: str | None = None,
     chunk_id: str | None = None,
     tenant: str | None = None,
-    tenant_in_id: str | None = None,
+    id_tenant: str | None = None,
     index: int | None = None,
     checksum: str | None = None,
     version: tuple[Any, ...] | None = None,
@@ -181,8 +181,8 @@ def foreign_draft(
 ) -> Draft:
     """The draft of a chunk; fields that are not `placed` are kept.
 
-    `substitute` identifies a source without a name. `chunk_id` is the record's, if the form has lasting ones, and
-    `tenant_in_id` the tenant that its formula already includes. Other arguments default to the record's general fields.
+    `fallback_name` identifies a source without a name. `chunk_id` is the record's, if the form has lasting ones, and
+    `id_tenant` the tenant that its formula already includes. Other arguments default to the record's general fields.
     """
     tenant = tenant or tenant_of(record) or source.tenant
     checksum = checksum or stated_checksum(record)
@@ -191,21 +191,21 @@ def foreign_draft(
     )
     provenance, replaced = record_fields.make_provenance(
         record.get("provenance"),
-        source=("source_uri", name) if name else ("source_ref", substitute),
+        source=("source_uri", name) if name else ("source_ref", fallback_name),
         checksum=checksum,
         parser=PARSER,
         canonicalizer=CANONICALIZER,
         uri=source.uri,
     )
     canonical = canonical_text(text)
-    keep_original(fields, provenance=replaced, raw_text=None if canonical == text else text)
-    if chunk_id is not None and tenant != tenant_in_id:
-        keep_original(fields, chunk_id=chunk_id)
+    add_original(fields, provenance=replaced, raw_text=None if canonical == text else text)
+    if chunk_id is not None and tenant != id_tenant:
+        add_original(fields, chunk_id=chunk_id)
         chunk_id = record_fields.id_for_tenant(chunk_id, tenant)
-    shown = name or substitute
+    shown = name or fallback_name
     return Draft(
         name=shown,
-        parent=parent or resolve_parent_id(None, name, substitute),
+        parent=parent or resolve_parent_id(None, name, fallback_name),
         tenant=tenant,
         version=version or (checksum,),
         document_id=document_id or derive_document_id(name, checksum, tenant=tenant),
@@ -215,7 +215,7 @@ def foreign_draft(
         chunk_id=chunk_id,
         index=index,
         order=order if index is None else (index,),
-        excuse=None if canonical else Notice(SOURCE_EMPTY, f"{shown}: its text is empty", is_failure=False),
+        not_indexed=None if canonical else Notice(SOURCE_EMPTY, f"{shown}: its text is empty", is_failure=False),
     )
 
 

@@ -39,7 +39,7 @@ class FrameworkText(NamedTuple):
     name: str
 
 
-def find_passage(record: Record) -> FrameworkText | None:
+def find_text(record: Record) -> FrameworkText | None:
     """The text and metadata, if the metadata names a source or a field is one that only frameworks have."""
     if "lc" in record and isinstance(record.get("kwargs"), dict):  # LangChain's `dumps` wraps objects in their class
         record = {name: value for name, value in record.items() if name not in _WRAPPER} | record["kwargs"]
@@ -53,14 +53,14 @@ def find_passage(record: Record) -> FrameworkText | None:
     return None
 
 
-def is_like_row(record: Record) -> bool:
+def looks_like_row(record: Record) -> bool:
     """Whether a passage is rather a whole document: it has a title, or the id of a database."""
     return _NOT_ROWS.isdisjoint(record) and any(record.get(name) for name in _ONLY_ROWS)
 
 
 def framework_draft(numbered: Numbered, source: Source) -> Draft:
     """Frameworks renew ids, or share one among all chunks of a document: an id only separates equal texts."""
-    passage = find_passage(numbered.record)
+    passage = find_text(numbered.record)
     if passage is None:
         raise RecordRefused(findings.FIELD_MISSING, "has no text with metadata")
     rest, text, metadata, _ = passage
@@ -79,11 +79,11 @@ def framework_draft(numbered: Numbered, source: Source) -> Draft:
         placed=set(),
         text=text,
         name=name,
-        substitute=own_id or "",
+        fallback_name=own_id or "",
         document_id=document_id,
         chunk_id=json_hash([document_id, own_id, text, metadata]),
         tenant=tenant,
-        tenant_in_id=tenant,
+        id_tenant=tenant,
     )
 
 

@@ -64,7 +64,7 @@ class IrFormat(Format):
             index=ir.chunk_index,
             count=ir.chunk_count,
             order=(ir.chunk_index,),
-            excuse=_excuse(ir),
+            not_indexed=_why_not_indexed(ir),
         )
 
 
@@ -113,11 +113,11 @@ def _fields(record: Record, replaced: Any, tenant: str | None) -> Record:
         folder = posixpath.dirname(path.replace("\\", "/") if _WINDOWS.match(path) else path)
         rest["source"] = {**record["source"], "source_folder": folder or None}
     fields = record_fields.keep(rest)
-    record_fields.keep_original(fields, id=None if tenant is None else record["id"], provenance=replaced)
+    record_fields.add_original(fields, id=None if tenant is None else record["id"], provenance=replaced)
     return fields
 
 
-def _excuse(ir: IrRecord) -> Notice | None:
+def _why_not_indexed(ir: IrRecord) -> Notice | None:
     """Why the record is not indexed."""
     path = ir.source.path
     if ir.status == "failed":

@@ -1,5 +1,6 @@
 """The structure of a text as data: the result of `structure.parse`, the input of `passages.cut`."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -69,5 +70,29 @@ class Structure:
     metadata: Mapping[str, str | list[str]]
     """`title`, `language` and `date`; lists are `tags` and `authors`."""
     anchors: Mapping[int, str] = field(default_factory=dict)
-    odd: frozenset[str] = frozenset()
-    """For example FENCE_UNCLOSED."""
+    notice_codes: frozenset[str] = frozenset()
+    """Notices about the whole document, such as FENCE_UNCLOSED."""
+
+
+class Outline:
+    """Collects the sections of a document. Each heading opens one."""
+
+    def __init__(self) -> None:
+        self.sections: list[tuple[str, ...]] = [()]
+        self._open: list[tuple[int, str]] = []
+        self._elements = Counter[str]()
+
+    @property
+    def section(self) -> int:
+        """The index of the open section."""
+        return len(self.sections) - 1
+
+    def open_section(self, level: int, title: str) -> None:
+        self._open = [above for above in self._open if above[0] < level] + [(level, title)]
+        self.sections.append(tuple(title for _, title in self._open))
+        self._elements.clear()
+
+    def next_element(self, name: str) -> str:
+        """The name of the section's next list, table or code block, such as `ul[1]`."""
+        self._elements[name] += 1
+        return f"{name}[{self._elements[name]}]"

@@ -11,7 +11,7 @@ from datetime import date
 from typing import Any
 
 from chunksink.chunkbus.canonical import canonical_text
-from chunksink.ingest.formats.markdown.normalise import MAX_CARRIED, one_line
+from chunksink.ingest.formats.markdown.normalise import MAX_REPEATED, one_line
 
 _FIELDS = dict.fromkeys(("tags", "tag", "keywords"), "tags") | dict.fromkeys(("authors", "author"), "authors")
 _FIELDS |= {"title": "title", "language": "language", "lang": "language", "date": "date"}
@@ -112,7 +112,7 @@ def _metadata(entries: Mapping[str, Any]) -> dict[str, str | list[str]]:
             lists[key] = list(dict.fromkeys([*lists.get(key, ()), *_items(key, value)]))[:_MAX_ITEMS]
         elif key and isinstance(value, str | date):
             line = one_line(canonical_text(str(value)))
-            if line.lower() not in _NULLS and len(line) <= MAX_CARRIED:
+            if line.lower() not in _NULLS and len(line) <= MAX_REPEATED:
                 single.setdefault(key, line)
     return {**single, **{key: items for key, items in lists.items() if items}}
 

@@ -9,7 +9,7 @@ from chunksink.ingest.errors import SourceFailed
 
 _MAX_LINE_CHARACTERS = 20_000
 """Longer lines are not collapsed, because searching for the ends of code spans is quadratic."""
-MAX_CARRIED = 1000
+MAX_REPEATED = 1000
 """The most characters of a title, heading or language, which every chunk repeats."""
 
 # What may come before the text of a line: indentation, quote marks, list markers, heading marks.
@@ -81,9 +81,9 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def carried(text: str) -> str:
-    """The text, cut after a word if it is longer than `MAX_CARRIED`."""
-    if len(text) <= MAX_CARRIED:
+def shortened(text: str) -> str:
+    """The text, cut after a word if it is longer than `MAX_REPEATED`."""
+    if len(text) <= MAX_REPEATED:
         return text
-    head = text[: MAX_CARRIED - 1]
+    head = text[: MAX_REPEATED - 1]
     return (head.rpartition(" ")[0] or head) + "…"

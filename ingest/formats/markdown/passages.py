@@ -58,7 +58,7 @@ class _Header(NamedTuple):
 def cut(document: Structure, policy: Policy) -> Iterator[Passage]:
     """The document's passages in order."""
     cutter = _Cutter(document.text, policy)
-    for run in _sections(document) if policy.is_soft else _runs(document):
+    for run in _sections(document) if policy.joins_blocks else _runs(document):
         yield from cutter.pack(run)
 
 
@@ -129,7 +129,7 @@ class _Cutter:
         part = 0
         while pieces:
             before, own = own, [pieces.popleft()]
-            continues = before and (not self._policy.is_soft or before[-1].block.unit == own[0].block.unit)
+            continues = before and (not self._policy.joins_blocks or before[-1].block.unit == own[0].block.unit)
             part = part + 1 if continues else 0
             header = self._header(own[0])
             if header.tokens + own[0].tokens > hard_max:
@@ -159,7 +159,7 @@ class _Cutter:
     def _pieces_of(self, run: list[Block]) -> Iterator[Slice]:
         """The pieces of the blocks. By a soft policy a unit that fits is one piece."""
         units = [[block] for block in run]
-        if self._policy.is_soft:
+        if self._policy.joins_blocks:
             units = [list(unit) for _, unit in groupby(run, attrgetter("unit"))]
         for unit in units:
             whole = [*self._pieces.cut(unit[0]._replace(end=unit[-1].end, kind=_kind_of(unit)))] if unit[1:] else ()
@@ -168,7 +168,7 @@ class _Cutter:
     def _split_first(self, pieces: deque[Slice], most: int) -> None:
         """Replaces the first piece by pieces of at most `most` tokens."""
         first = pieces.popleft()
-        finer = self._pieces.fitting(first.start, first.end, first.block, most, (first.block.kind, Kind.CODE))
+        finer = self._pieces.cut_to(first.start, first.end, first.block, most, (first.block.kind, Kind.CODE))
         pieces.extendleft(reversed([*finer]))
 
     def _passage(self, start: int, own: list[Slice], tokens: int, part: int, header: str) -> Passage:
@@ -204,7 +204,7 @@ class _Cutter:
             return nothing
         if not is_later_part and last.kind is not Kind.PROSE:
             return nothing
-        is_soft, blocks = self._policy.is_soft, [piece.block for piece in self._last_own]
+        joins_blocks, blocks = self._policy.joins_blocks, [piece.block for piece in self._last_own]
         room = self._policy.hard_max - first.tokens - header.tokens
         short = self._policy.overlap_of(self._policy.target)
         if all(block.is_heading for block in blocks) and last.tokens <= min(room, short):
@@ -214,9 +214,9 @@ class _Cutter:
         longest = 2 * share if is_later_part else max(share, short) if introduces else share
         one, several = min(room, longest), min(room, share)
         own_start = last.own_start
-        if is_soft and is_later_part:
+        if joins_blocks and is_later_part:
             own_start = next(piece.start for piece in self._last_own if piece.block.unit == first.block.unit)
-        elif is_soft:  # only the words that introduce this passage
+        elif joins_blocks:  # only the words that introduce this passage
             several = 0
             one = one if introduces and blocks[-1].kind is Kind.PROSE else 0
         if one <= 0 or last.end <= header.rows:
@@ -237,7 +237,7 @@ class _Cutter:
         `is_within`: a sentence at `start` may have begun earlier.
         """
         found: tuple[int, int] | None = None
-        for begin, _ in reversed([*sentence_spans(self._text, start, end, kind, self._policy.spares_code_spans)]):
+        for begin, _ in reversed([*sentence_spans(self._text, start, end, kind, self._policy.keeps_code_spans)]):
             size = self._count(begin, end)
             if size > (several if found else one) or (is_within and begin == start):
                 break

@@ -60,17 +60,17 @@ class BlockCutter:
         if block.is_whole:
             yield Slice(block.start, block.end, self.count(block.start, block.end), block)
         else:
-            yield from self.fitting(block.start, block.end, block, self.policy.hard_max, (block.kind, Kind.CODE))
+            yield from self.cut_to(block.start, block.end, block, self.policy.hard_max, (block.kind, Kind.CODE))
 
-    def fitting(self, start: int, end: int, block: Block, most: int, kinds: tuple[Kind, ...]) -> Iterator[Slice]:
+    def cut_to(self, start: int, end: int, block: Block, most: int, kinds: tuple[Kind, ...]) -> Iterator[Slice]:
         """The stretch if it fits, else its sentences (or lines) by the first of these kinds, at last windows."""
         size = self._size(start, end)
         if size <= most:
             if size:
                 yield Slice(start, end, size, block)
         elif kinds:
-            for begin, until in sentence_spans(self.text, start, end, kinds[0], self.policy.spares_code_spans):
-                yield from self.fitting(begin, until, block, most, kinds[1:])
+            for begin, until in sentence_spans(self.text, start, end, kinds[0], self.policy.keeps_code_spans):
+                yield from self.cut_to(begin, until, block, most, kinds[1:])
         else:
             yield from self._windows(start, end, block, min(most, self.policy.window))
 
@@ -110,12 +110,12 @@ class BlockCutter:
 
 
 def sentence_spans(
-    text: str, start: int, end: int, kind: Kind, spares_code_spans: bool = False
+    text: str, start: int, end: int, kind: Kind, keeps_code_spans: bool = False
 ) -> Iterator[tuple[int, int]]:
     """The sentences of `text[start:end]` (lines, if the kind is literal), each with the white space after it."""
     ends = _LINE_END if kind.is_literal else _SENTENCE_END
     begin = at = start
-    code = _CODE_SPAN.search(text, start, end) if spares_code_spans and not kind.is_literal else None
+    code = _CODE_SPAN.search(text, start, end) if keeps_code_spans and not kind.is_literal else None
     while match := ends.search(text, at, end):
         while code and code.end() <= match.start():
             code = _CODE_SPAN.search(text, code.end(), end)

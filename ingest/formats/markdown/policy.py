@@ -29,13 +29,13 @@ class Policy:
     """No chunk is smaller, unless its section is."""
     name: str = "v1"
     rules: str = "10"
-    is_soft: bool = False
+    joins_blocks: bool = False
     """Whether lists, tables, code and quotes join their neighbours in a section. They are still units."""
     ids_survive_edits: bool = False
     """Whether ids depend on the text of a chunk, not on the version of its source."""
     drops_directives: bool = False
     """Whether directives of documentation frameworks are removed from Markdown."""
-    spares_code_spans: bool = False
+    keeps_code_spans: bool = False
     """Whether no sentence ends within a code span."""
 
     def overlap_of(self, tokens: int) -> int:
@@ -59,10 +59,10 @@ V2 = Policy(
     minimum=40,
     name="v2",
     rules="1",
-    is_soft=True,
+    joins_blocks=True,
     ids_survive_edits=True,
     drops_directives=True,
-    spares_code_spans=True,
+    keeps_code_spans=True,
 )
 POLICIES: Mapping[str, Policy] = {policy.name: policy for policy in (V1, V2)}
 DEFAULT_POLICY = V1

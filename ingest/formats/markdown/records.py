@@ -12,7 +12,7 @@ from chunksink.chunkbus.identity import derive_lasting_chunk_ids, resolve_parent
 from chunksink.ingest.formats.markdown import tokens
 from chunksink.ingest.formats.markdown.addresses import LinkKind, is_embedded, target_uri
 from chunksink.ingest.formats.markdown.document import Kind, Link, Structure
-from chunksink.ingest.formats.markdown.normalise import carried, one_line
+from chunksink.ingest.formats.markdown.normalise import one_line, shortened
 from chunksink.ingest.formats.markdown.passages import Passage
 from chunksink.ingest.formats.markdown.policy import CANONICALIZER_NAME, Policy
 from chunksink.ingest.formats.registry import Format
@@ -30,7 +30,7 @@ Part = tuple[str, str, int]
 """Text, kind and `overlap_chars` of a chunk."""
 
 
-class Shown(NamedTuple):
+class PassageText(NamedTuple):
     """The text of a chunk. `start` and `end` are its first and last visible characters in the document."""
 
     text: str
@@ -54,11 +54,11 @@ def build_records(
     about = _about(document, source, format_)
     document_id = source.document_id
     links = links_by_passage(document.links, passages, source.uri)
-    all_shown = [shown_of(document.text, passage) for passage in passages]
+    texts = [text_of_passage(document.text, passage) for passage in passages]
     parent_id = resolve_parent_id(None, source.uri, document_id)
-    parts = ((one.text, each.kind.value, one.overlap_chars) for each, one in zip(passages, all_shown, strict=True))
+    parts = ((one.text, each.kind.value, one.overlap_chars) for each, one in zip(passages, texts, strict=True))
     ids = chunk_ids(policy, source.tenant, parent_id, document_id, source.checksum, parts)
-    for ordinal, (passage, shown, chunk_id) in enumerate(zip(passages, all_shown, ids, strict=True)):
+    for ordinal, (passage, shown, chunk_id) in enumerate(zip(passages, texts, ids, strict=True)):
         headings = list(document.sections[passage.section])
         fields: Record = {
             "chunk_index": ordinal,
@@ -80,7 +80,7 @@ def build_records(
         )
 
 
-def fields_of(passage: Passage, shown: Shown, headings: list[str], policy_id: str) -> Record:
+def fields_of(passage: Passage, shown: PassageText, headings: list[str], policy_id: str) -> Record:
     """The place and the size of a passage, as fields of its chunk."""
     return {
         "span": {"char_range": {"char_start": shown.start, "char_end": shown.end}, "section": headings},
@@ -132,7 +132,7 @@ def links_by_passage(links: Sequence[Link], passages: Sequence[Passage], source_
     return found
 
 
-def shown_of(text: str, passage: Passage) -> Shown:
+def text_of_passage(text: str, passage: Passage) -> PassageText:
     """The passage without its common indentation; a later part of a table gets the table's header.
 
     The contract strips a chunk. That would remove only the first line's indentation, and change the meaning of code
@@ -147,7 +147,7 @@ def shown_of(text: str, passage: Passage) -> Shown:
     overlap = above + _without_margin(margin, text[begin:own_start]) if own_start > start else ""
     stripped = len(whole) - len(whole.lstrip())
     raw = text[start:end]
-    return Shown(
+    return PassageText(
         passage.header + whole.strip(),
         len(passage.header) + max(0, len(overlap) - stripped),
         start + len(raw) - len(raw.lstrip()),
@@ -167,7 +167,9 @@ def _without_margin(margin: str, lines: str) -> str:
     return lines.removeprefix(margin).replace(f"\n{margin}", "\n") if margin else lines
 
 
-def _metadata(document: Structure, passage: Passage, ordinal: int, shown: Shown, links: list[dict[str, str]]) -> Record:
+def _metadata(
+    document: Structure, passage: Passage, ordinal: int, shown: PassageText, links: list[dict[str, str]]
+) -> Record:
     headings = list(document.sections[passage.section])
     optional = {
         "anchor": document.anchors.get(passage.section),
@@ -191,7 +193,7 @@ def _about(document: Structure, source: Source, format_: Format) -> Record:
     name = _file_title(source.uri)
     values: Record = {**({"title": name} if name else {}), **document.metadata}
     order = (key for key in ("title", "language", "date", *values) if key in values)
-    about = {key: carried(values[key]) if isinstance(values[key], str) else values[key] for key in order}
+    about = {key: shortened(values[key]) if isinstance(values[key], str) else values[key] for key in order}
     if year := _YEAR.match(values.get("date", "")):
         about["year"] = int(year[0])
     return about | {"file_type": format_.source_type, "mime_type": format_.mime_type, "size_bytes": source.size}

@@ -18,10 +18,10 @@ from chunksink.ingest.codes import FENCE_UNCLOSED, NUL_REMOVED
 from chunksink.ingest.formats.markdown import parser
 from chunksink.ingest.formats.markdown.addresses import LinkKind, links_in_html
 from chunksink.ingest.formats.markdown.directives import without_directives
-from chunksink.ingest.formats.markdown.document import Block, Kind, Link, Structure
+from chunksink.ingest.formats.markdown.document import Block, Kind, Link, Outline, Structure
 from chunksink.ingest.formats.markdown.embedded_data import drop_embedded
 from chunksink.ingest.formats.markdown.front_matter import FrontMatter, find_front_matter
-from chunksink.ingest.formats.markdown.normalise import carried, clean_markdown, collapse_line
+from chunksink.ingest.formats.markdown.normalise import clean_markdown, collapse_line, shortened
 
 _LEAVES = {
     "paragraph_open": Kind.PROSE,
@@ -53,7 +53,7 @@ def parse(text: str, *, is_mdx: bool = False, drops_directives: bool = False) ->
 
     `drops_directives`: directives of documentation frameworks are removed first.
     """
-    odd = {NUL_REMOVED} if "\0" in text else set()
+    notice_codes = {NUL_REMOVED} if "\0" in text else set()
     text = clean_markdown(text)
     front = find_front_matter(text)
     lines = text.split("\n")
@@ -62,7 +62,7 @@ def parse(text: str, *, is_mdx: bool = False, drops_directives: bool = False) ->
     tokens, definitions = parser.parse_blocks("\n" * front.lines + "\n".join(lines[front.lines :]), is_mdx=is_mdx)
     drop_embedded(text, lines, tokens, definitions)
     _collapse_prose(lines, tokens)
-    reader = _Reader(lines, definitions, odd)
+    reader = _Reader(lines, definitions, notice_codes)
     reader.read(front, tokens)
     return reader.document(front)
 
@@ -88,13 +88,13 @@ class _List(NamedTuple):
 class _Reader:
     """Makes blocks from tokens, and offsets from their line numbers."""
 
-    def __init__(self, lines: list[str], definitions: parser.Definitions, odd: set[str]) -> None:
+    def __init__(self, lines: list[str], definitions: parser.Definitions, notice_codes: set[str]) -> None:
         self._lines = lines
         self._text = "\n".join(lines)
         self._offsets = [*accumulate((len(line) + 1 for line in lines), initial=0)]
         self._offsets[-1] -= 1  # no line break after the last line
         self._definitions = definitions
-        self._odd = odd
+        self._notice_codes = notice_codes
         self._blocks: list[Block] = []
         self._links: list[tuple[int, int, str, LinkKind]] = []  # with the lines of their paragraph
         self._end = 0  # the line after the last block
@@ -103,9 +103,7 @@ class _Reader:
         self._open_lists = 0
         self._list = _List()
         self._list_count = 0
-        self._elements: dict[str, int] = {}
-        self._sections: list[tuple[str, ...]] = [()]
-        self._stack: list[tuple[int, str]] = []
+        self._outline = Outline()
         self._anchors: dict[int, str] = {}
         self._slugs: dict[str, int] = {}
         self._title = ""  # the first heading of the top level
@@ -136,9 +134,9 @@ class _Reader:
         is_changelog = self._top_headings > 1 and _VERSION.match(self._title)
         if title := "" if is_changelog else self._title or (self._opening[1] if self._opening else ""):
             metadata.setdefault("title", title)
-        blocks, sections = tuple(self._blocks), tuple(self._sections)
-        links, odd = tuple(self._placed_links()), frozenset(self._odd)
-        return Structure(self._text, blocks, sections, links, metadata, self._anchors, odd)
+        blocks, sections = tuple(self._blocks), tuple(self._outline.sections)
+        links, notice_codes = tuple(self._placed_links()), frozenset(self._notice_codes)
+        return Structure(self._text, blocks, sections, links, metadata, self._anchors, notice_codes)
 
     def _read_container(self, token: Token) -> None:
         self._depth += token.nesting
@@ -149,7 +147,7 @@ class _Reader:
         if token.nesting > 0 and self._open_lists == 1 and token.map:
             self._close_gap(token.map[0])
             self._list_count += 1
-            self._list = _List(self._list_count, self._next_element(_LISTS[token.type]), token.map[1])
+            self._list = _List(self._list_count, self._outline.next_element(_LISTS[token.type]), token.map[1])
         elif self._open_lists == 0:
             self._close_gap(self._list.end)
             self._list = _List()
@@ -157,7 +155,7 @@ class _Reader:
     def _read_html(self, token: Token) -> None:
         self._note(token, links_in_html(token.content))
         if not self._depth and not self._title and (heading := _H1.match(token.content)):
-            self._title = carried(parser.plain_text(heading[1], {}))
+            self._title = shortened(parser.plain_text(heading[1], {}))
 
     def _note(self, token: Token, links: Iterator[tuple[str, LinkKind]]) -> None:
         """Records the links, and whether the document has begun."""
@@ -168,12 +166,10 @@ class _Reader:
 
     def _open_section(self, level: int, content: str) -> None:
         words, anchor = _split_heading(content)
-        title = carried(parser.plain_text(words, self._definitions))
-        self._stack = [above for above in self._stack if above[0] < level] + [(level, title)]
-        self._sections.append(tuple(text for _, text in self._stack))
+        title = shortened(parser.plain_text(words, self._definitions))
+        self._outline.open_section(level, title)
         if anchor := anchor or self._numbered(slug_of(title)):
-            self._anchors[len(self._sections) - 1] = anchor
-        self._elements.clear()
+            self._anchors[self._outline.section] = anchor
         if level == 1:
             self._title = self._title or title
             self._top_headings += 1
@@ -188,24 +184,20 @@ class _Reader:
         self._slugs[slug] = number + 1
         return f"{slug}-{number}" if slug and number else ""
 
-    def _next_element(self, name: str) -> str:
-        self._elements[name] = self._elements.get(name, 0) + 1
-        return f"{name}[{self._elements[name]}]"
-
     def _add(self, kind: Kind, token: Token, first: int, end: int) -> None:
         start = max(first, self._end)
         if start >= end:
             return
         element, detail = self._list.element, ""
         if kind is not Kind.PROSE:
-            element = f"{element}{element and '/'}{self._next_element(kind.value)}"
+            element = f"{element}{element and '/'}{self._outline.next_element(kind.value)}"
         if kind is Kind.CODE:
             self._has_begun = True
-            detail = carried((token.info.split(maxsplit=1) or [""])[0])
+            detail = shortened((token.info.split(maxsplit=1) or [""])[0])
             if token.type == "fence" and end - first < len(token.content.splitlines()) + 2:
-                self._odd.add(FENCE_UNCLOSED)
+                self._notice_codes.add(FENCE_UNCLOSED)
         elif kind is Kind.TABLE:
-            detail = carried(self._lines[start].strip())
+            detail = shortened(self._lines[start].strip())
         self._append(kind, start, end, element, detail, token.type == "heading_open")
 
     def _close_gap(self, until: int) -> None:
@@ -221,7 +213,7 @@ class _Reader:
             self._append(Kind.PROSE, start, end, self._list.element)
 
     def _append(self, kind: Kind, start: int, end: int, element: str, detail: str = "", heading: bool = False) -> None:
-        place = self._offsets[start], self._offsets[end], len(self._sections) - 1
+        place = self._offsets[start], self._offsets[end], self._outline.section
         container = self._containers if self._depth else None
         self._blocks.append(Block(kind, *place, self._list.number, element, detail, heading, container=container))
         self._end = end

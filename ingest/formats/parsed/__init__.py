@@ -17,14 +17,14 @@ from chunksink.ingest import codes, record_fields
 from chunksink.ingest.formats.markdown.document import Structure
 from chunksink.ingest.formats.markdown.passages import Passage, cut
 from chunksink.ingest.formats.markdown.policy import CutByPolicy
-from chunksink.ingest.formats.markdown.records import Shown
+from chunksink.ingest.formats.markdown.records import PassageText
 from chunksink.ingest.formats.parsed.docling import is_docling, to_parsed
 from chunksink.ingest.formats.parsed.document import ParsedDocument, read_document
 from chunksink.ingest.formats.parsed.render import Renderer, Stretch
 from chunksink.ingest.formats.registry import Format, Match
 from chunksink.ingest.json_records import MAX_VALUE_BYTES, Numbered, read_records
 from chunksink.ingest.model import Family, Item, Notice, Source
-from chunksink.ingest.record_documents import Origin, Own, make_family, read_twice
+from chunksink.ingest.record_documents import ChunkParts, Origin, make_family, store_then_chunk
 from chunksink.ingest.spool import Spool
 
 _RULES_VERSION = "7"  # increase it with every change of rendering or of the fields of a chunk
@@ -61,7 +61,7 @@ class ParsedFormat(CutByPolicy, Format):
     def read(self, source: Source) -> Iterator[Item]:
         reader = _Reader(self, source)
         records = read_records(source.path, lambda record: bool(self.match(record)), MAX_VALUE_BYTES)
-        return read_twice(records, reader.store, reader.chunk)
+        return store_then_chunk(records, reader.store, reader.chunk)
 
 
 class _Reader:
@@ -120,7 +120,7 @@ class _Reader:
         )
 
 
-def _number(own: Sequence[Own], doc_id: str, first: int) -> None:
+def _number(own: Sequence[ChunkParts], doc_id: str, first: int) -> None:
     """Numbers chunks and documents. Numbers shift when documents are added, so no id or hash depends on them."""
     ids = [f"chunk_{number:04d}" for number in range(first, first + len(own))]
     for index, one in enumerate(own):
@@ -128,16 +128,16 @@ def _number(own: Sequence[Own], doc_id: str, first: int) -> None:
         one.metadata.update(stable_id=ids[index], doc_id=doc_id, neighbors=neighbors)
 
 
-def _own(document: Structure, passages: Sequence[Passage], stretches: Sequence[Stretch]) -> list[Own]:
+def _own(document: Structure, passages: Sequence[Passage], stretches: Sequence[Stretch]) -> list[ChunkParts]:
     """The text, headings and place of each chunk, and the tables and images that begin in it."""
     own = []
     for passage in passages:
         raw = document.text[passage.start : passage.end]
         start = passage.start + len(raw) - len(raw.lstrip())
-        shown = Shown(raw, max(0, passage.own_start - start), start, start + len(raw.strip()))
+        shown = PassageText(raw, max(0, passage.own_start - start), start, start + len(raw.strip()))
         locator = _locator(stretches, shown.start, shown.end)
         fields = {"headings": list(document.sections[passage.section]), "locator": locator}
-        own.append(Own(shown, {}, {name: value for name, value in fields.items() if value}))
+        own.append(ChunkParts(shown, {}, {name: value for name, value in fields.items() if value}))
     starts = [passage.own_start for passage in passages]
     for stretch in stretches if passages else ():
         metadata = own[max(0, bisect_right(starts, stretch.start) - 1)].metadata

@@ -10,8 +10,8 @@ import orjson
 from chunksink.chunkbus.chunk import Record
 from chunksink.ingest.formats.html import html_to_markdown
 from chunksink.ingest.formats.markdown import tokens
-from chunksink.ingest.formats.markdown.document import Block, Kind, Structure
-from chunksink.ingest.formats.markdown.normalise import carried, clean, one_line
+from chunksink.ingest.formats.markdown.document import Block, Kind, Outline, Structure
+from chunksink.ingest.formats.markdown.normalise import clean, one_line, shortened
 from chunksink.ingest.formats.markdown.policy import Policy
 from chunksink.ingest.formats.parsed.document import Element
 
@@ -40,9 +40,7 @@ class Renderer:
         self._policy = policy
         self._text = StringIO()
         self._blocks: list[Block] = []
-        self._sections: list[tuple[str, ...]] = [()]
-        self._headings: list[tuple[int, str]] = []
-        self._elements: dict[str, int] = {}
+        self._outline = Outline()
         self._lists = 0
         self._list: tuple[str, str, int] | None = None  # kind, element, items so far
 
@@ -68,7 +66,7 @@ class Renderer:
         return len(self.stretches) > before
 
     def document(self) -> Structure:
-        return Structure(self._text.getvalue(), tuple(self._blocks), tuple(self._sections), (), {})
+        return Structure(self._text.getvalue(), tuple(self._blocks), tuple(self._outline.sections), (), {})
 
     def _add(
         self, text: str, place: Record, metadata: Record | None = None, kind: Kind = Kind.PROSE, **about: Any
@@ -82,19 +80,17 @@ class Renderer:
         start = self._text.tell()
         end = start + self._text.write(text)
         if text:
-            self._blocks.append(Block(kind, start, end, len(self._sections) - 1, **about))
+            self._blocks.append(Block(kind, start, end, self._outline.section, **about))
         if text or metadata:
             self.stretches.append(Stretch(start, end, place, metadata or {}))
 
     def _add_heading(self, text: str, level: int, place: Record) -> None:
-        self._headings = [above for above in self._headings if above[0] < level] + [(level, carried(text))]
-        self._sections.append(tuple(heading for _, heading in self._headings))
-        self._elements.clear()
+        self._outline.open_section(level, shortened(text))
         self._add(f"{'#' * min(level, _DEEPEST)} {text}", place, is_heading=True)
 
     def _add_code(self, code: str, language: str, place: Record) -> None:
         fence = "`" * (max(map(len, _FENCE.findall(code)), default=2) + 1)
-        text, element = f"{fence}{language}\n{code}\n{fence}", self._next_name("code")
+        text, element = f"{fence}{language}\n{code}\n{fence}", self._outline.next_element("code")
         self._add(text, place, kind=Kind.CODE, element=element, detail=language)
 
     def _add_items(self, items: list[Element], level: int, is_ordered: bool | None, place: Record) -> None:
@@ -111,7 +107,7 @@ class Renderer:
             return
         if self._list is None or self._list[0] != kind:
             self._lists += 1
-            self._list = (kind, self._next_name(kind), 0)
+            self._list = (kind, self._outline.next_element(kind), 0)
         _, element, count = self._list
         self._list = (kind, element, count + 1)
         indent = "  " * min(max(level - 1, 0), _DEEPEST)
@@ -120,7 +116,7 @@ class Renderer:
         self._add(text, place, list_number=self._lists, element=element)
 
     def _add_table(self, table: Element) -> None:
-        self._list, element = None, self._next_name("table")
+        self._list, element = None, self._outline.next_element("table")
         about = {name: value for name, value in table.fields.items() if name not in _CELLS}
         for part, (text, first, end) in enumerate(_split_table(table, self._policy)):
             metadata = {"table": {**({} if part else about), "part": part, "first_row": first, "end_row": end}}
@@ -130,10 +126,6 @@ class Renderer:
     def _add_image(self, image: Element) -> None:
         texts = (clean(text or "").strip() for text in (image.caption, image.alt, image.words))
         self._add("\n".join(dict.fromkeys(filter(None, texts))), image.place, {"images": [image.fields]})
-
-    def _next_name(self, kind: str) -> str:
-        self._elements[kind] = self._elements.get(kind, 0) + 1
-        return f"{kind}[{self._elements[kind]}]"
 
 
 def _split_table(table: Element, policy: Policy) -> Iterator[tuple[str, int, int]]:

@@ -12,7 +12,7 @@ import msgspec
 from chunksink.ingest import codes
 from chunksink.ingest.errors import RecordRefused, SourceFailed
 from chunksink.ingest.formats.recorder import chunker
-from chunksink.ingest.formats.recorder.events import Boundary, Direction, Event, Fields, Line, Offset, Spot, parse_line
+from chunksink.ingest.formats.recorder.events import Boundary, Direction, Event, Fields, Line, Offset, Place, parse_line
 from chunksink.ingest.model import Notice
 from chunksink.ingest.terminal import is_unfinished, readable
 
@@ -78,7 +78,7 @@ def _frames(header: Header, lines: Iterator[tuple[Line, bytes | None]]) -> Itera
             reason = f"code {frame.code!r:.20} is not one of {', '.join(_CODES)}; its data is not read"
             yield at, Notice(codes.EVENT_KIND_UNKNOWN, reason, line.number, is_failure=False)
         elif frame.code != _RESIZE:
-            place = Spot(Offset(0, ordinal, line.start), line)
+            place = Place(Offset(0, ordinal, line.start), line)
             time_ms = header.began_ms + at // 1000
             event = Event(
                 event_id=f"0:{ordinal}",

@@ -19,7 +19,7 @@ OVERLAP_CHARS = 120
 CHUNKS_PER_PART = 64
 """The most chunks of one document (not part of the policy). A growing log changes only a pane's last document."""
 
-Marks = tuple[tuple[int, Event], ...]
+Contributions = tuple[tuple[int, Event], ...]
 """Events and the offsets in a text where their contributions begin; the first offset may be negative."""
 
 
@@ -34,7 +34,7 @@ class Cut:
     direction: Direction | Literal["mixed_glued"]
     opened_by: Boundary
     section: str
-    marks: Marks
+    marks: Contributions
     overlap_chars: int
     gap: str
 
@@ -44,7 +44,7 @@ class Cut:
         return self.text[self.overlap_chars :]
 
     @property
-    def own_marks(self) -> Marks:
+    def own_marks(self) -> Contributions:
         """The marks of the events that contribute to the own text, counted from its beginning."""
         return _marks_from(self.marks, self.overlap_chars)
 
@@ -153,7 +153,7 @@ def _is_within_limits(cut: Cut) -> bool:
     )
 
 
-def _repeated(previous: Cut | None, gap: str, rest: int) -> tuple[str, Marks]:
+def _repeated(previous: Cut | None, gap: str, rest: int) -> tuple[str, Contributions]:
     """The overlap: end of the previous chunk and the gap, shortened to keep the event's `rest` in one chunk."""
     room = OVERLAP_CHARS
     if previous is None or len(gap) > room:
@@ -188,7 +188,7 @@ def _glued(before: Cut, cut: Cut, *, is_last: bool) -> Cut | None:
     return glued if is_allowed else None
 
 
-def _marks_from(marks: Marks, start: int) -> Marks:
+def _marks_from(marks: Contributions, start: int) -> Contributions:
     """The marks of the text from `start` on, counted from there."""
     first = max(index for index, (place, _) in enumerate(marks) if place <= start)
     return tuple((place - start, event) for place, event in marks[first:])

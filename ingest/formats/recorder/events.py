@@ -47,7 +47,7 @@ class Offset(NamedTuple):
     byte_offset: int
 
 
-class Spot(NamedTuple):
+class Place(NamedTuple):
     offset: Offset
     line: Line
 
@@ -68,8 +68,8 @@ class Event:
     text: str
     started_ms: int
     ended_ms: int
-    first: Spot
-    last: Spot
+    first: Place
+    last: Place
 
     @property
     def contribution(self) -> str:
@@ -171,6 +171,6 @@ def _event(line: Line, fields: _Fields) -> Event:
         text=readable(fields.text or ""),
         started_ms=fields.occurred_at_ms,
         ended_ms=fields.occurred_at_ms,
-        first=Spot(offset, line),
-        last=Spot(offset, line),
+        first=Place(offset, line),
+        last=Place(offset, line),
     )

@@ -17,13 +17,13 @@ from chunksink.ingest.errors import SourceFailed
 from chunksink.ingest.formats.html import body_document, parse_html
 from chunksink.ingest.formats.markdown.passages import cut
 from chunksink.ingest.formats.markdown.policy import CutByPolicy
-from chunksink.ingest.formats.markdown.records import links_by_passage, shown_of
+from chunksink.ingest.formats.markdown.records import links_by_passage, text_of_passage
 from chunksink.ingest.formats.registry import Format, Match
 from chunksink.ingest.formats.rows.row import NAMES, Names, Row, describe, is_row, read_row
 from chunksink.ingest.formats.rows.separated_values import column_name, read_header, read_separated
 from chunksink.ingest.json_records import Numbered, read_records
 from chunksink.ingest.model import Item, Notice, Source
-from chunksink.ingest.record_documents import Own, make_family, read_twice
+from chunksink.ingest.record_documents import ChunkParts, make_family, store_then_chunk
 from chunksink.ingest.spool import Spool
 
 MAX_ROW_BYTES = 32 * 2**20
@@ -56,7 +56,7 @@ class RowsFormat(CutByPolicy, Format):
 
     def read(self, source: Source) -> Iterator[Item]:
         reader = _Reader(self, source)
-        return read_twice(reader.records(), reader.store, reader.chunk)
+        return store_then_chunk(reader.records(), reader.store, reader.chunk)
 
 
 def header_matches(path: Path) -> bool:
@@ -107,7 +107,7 @@ class _Reader:
         for passage, links in zip(passages, links_by_passage(document.links, passages, origin.address), strict=True):
             found = {"anchor": document.anchors.get(passage.section), "links": links}
             metadata = {name: value for name, value in found.items() if value}
-            own.append(Own(shown_of(document.text, passage), metadata, {}))
+            own.append(ChunkParts(text_of_passage(document.text, passage), metadata, {}))
         unread = f": {', '.join(row.unread):.200} could be its text as well"
         left_out = {codes.TEXT_LEFT_OUT: unread} if row.unread else {}
         return make_family(self._format, policy, self._source, origin, document, passages, own, left_out, line)

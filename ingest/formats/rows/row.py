@@ -12,7 +12,7 @@ from chunksink.chunkbus.canonical import sha256_hex
 from chunksink.chunkbus.chunk import Record
 from chunksink.ingest.errors import RecordRefused
 from chunksink.ingest.formats.markdown.document import Structure
-from chunksink.ingest.formats.markdown.normalise import MAX_CARRIED
+from chunksink.ingest.formats.markdown.normalise import MAX_REPEATED
 from chunksink.ingest.model import Source
 from chunksink.ingest.record_documents import Origin
 from chunksink.ingest.record_fields import tenant_of, without_vectors
@@ -63,7 +63,7 @@ def read_row(record: Record, names: Names, source: Source, position: str) -> Row
     text = holder.pop(key) or ""
     unread = []
     for other, name in list(_find(record, (*names["text"], *NAMES["text"]))):
-        if isinstance(value := other.get(name), str) and len(value) > MAX_CARRIED:
+        if isinstance(value := other.get(name), str) and len(value) > MAX_REPEATED:
             unread.append(name)
             del other[name]
     id_ = _id_of(record, names["id"])

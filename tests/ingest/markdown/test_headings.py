@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from chunksink.ingest.formats.markdown.document import Block, Kind, Structure
-from chunksink.ingest.formats.markdown.normalise import MAX_CARRIED
+from chunksink.ingest.formats.markdown.normalise import MAX_REPEATED
 from chunksink.ingest.formats.markdown.structure import parse
 from chunksink.ingest.model import Family
 from chunksink.sinks.projection import project_family
@@ -75,7 +75,7 @@ def test_endless_heading_is_carried_in_part_and_whole_in_the_text(text: str) -> 
     assert time.process_time() - start < 10
     assert solid("".join(own_parts(records))) == solid(f"{text}Below it.")
     (carried,) = records[-1]["metadata"]["headings_path"]
-    assert MAX_CARRIED // 2 < len(carried) <= MAX_CARRIED and carried.endswith("…")
+    assert MAX_REPEATED // 2 < len(carried) <= MAX_REPEATED and carried.endswith("…")
     assert carried[:-1] in text and records[-1]["metadata"]["title"] == carried
     assert max(len(orjson.dumps(record)) for record in records) < 20_000
 
@@ -138,5 +138,5 @@ def test_metadata_of_another_reader_is_carried_in_part() -> None:
     (family,) = items_of(document, source_of(b"", "a"))
     assert isinstance(family, Family)
     found = family.chunks[0]["metadata"]
-    assert len(found["title"]) <= MAX_CARRIED
+    assert len(found["title"]) <= MAX_REPEATED
     assert found["authors"] == ["A"]

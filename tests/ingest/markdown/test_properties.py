@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from chunksink.chunkbus.canonical import canonical_text
 from chunksink.chunkbus.chunk import Record
 from chunksink.ingest.checklist import find_problems
-from chunksink.ingest.formats.markdown.normalise import carried
+from chunksink.ingest.formats.markdown.normalise import shortened
 from chunksink.ingest.formats.markdown.policy import Policy
 from chunksink.ingest.formats.markdown.structure import parse
 from tests.conftest import HEAVY, examples, sampled
@@ -49,7 +49,7 @@ def _below_header(record: Record) -> str:
     header, text = record["metadata"].get("table_header"), record["text"]
     first, _, below = text.partition("\n")
     rule, _, rows = below.partition("\n")
-    return rows if header == carried(first) and re.fullmatch(r"[ |:>-]+", rule) else text
+    return rows if header == shortened(first) and re.fullmatch(r"[ |:>-]+", rule) else text
 
 
 def _check_place(written: str, shown: str) -> None:

@@ -16,7 +16,7 @@ from chunksink.ingest.formats.markdown.policy import V2
 from chunksink.ingest.formats.registry import Match
 from chunksink.ingest.formats.rows import RowsFormat, header_matches
 from chunksink.ingest.model import Empty
-from chunksink.ingest.record_documents import MAX_CARRIED_BYTES
+from chunksink.ingest.record_documents import MAX_METADATA_BYTES
 from tests.ingest.reading import families, fields_of, names, notices, texts
 from tests.ingest.rows.samples import FORMAT, WHALES, chunks_of, read_file, read_rows
 
@@ -93,7 +93,7 @@ def test_bad_row_is_reported_and_the_others_are_read(tmp_path: Path) -> None:
         {"id": 1, "name": "no text"},
         {"id": 2, "text": ["a", "list"]},
         b"{broken",
-        {"id": 3, "text": "x", "notes": "y" * MAX_CARRIED_BYTES},
+        {"id": 3, "text": "x", "notes": "y" * MAX_METADATA_BYTES},
         {"id": 4, "text": "x", "tenant_id": ["a"]},
         WHALES,
     ]
