@@ -1,7 +1,7 @@
 """Configures markdown-it-py: CommonMark with tables. Inline text is parsed on demand; addresses are not normalised."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from markdown_it import MarkdownIt, rules_block
@@ -11,7 +11,6 @@ from markdown_it.token import Token
 from chunksink.ingest.formats.markdown.addresses import LinkKind, classify, links_in_html, links_in_text
 from chunksink.ingest.formats.markdown.normalise import one_line
 
-Rule = Callable[[StateBlock, int, int, bool], bool]
 Definitions = dict[str, Any]
 """The link definitions of a text in the library's format."""
 
@@ -128,35 +127,6 @@ def _component(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     return True
 
 
-def _by_first_character(rules: Iterable[tuple[str, Rule]]) -> Rule:
-    """Combines rules into one that calls a rule only for lines that begin with one of its characters.
-
-    Most lines begin with a letter; without this, the library would try every rule on each of them.
-    """
-    found: dict[str, list[Rule]] = {}
-    for characters, rule in rules:
-        for character in characters:
-            found.setdefault(character, []).append(rule)
-
-    def dispatch(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-        at = state.bMarks[start] + state.tShift[start]
-        candidates = found.get(state.src[at : at + 1])
-        return candidates is not None and any(rule(state, start, end, silent) for rule in candidates)
-
-    return dispatch
-
-
-def _setext_heading(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """The library's rule, called only if some line of the paragraph may be an underline."""
-    for line in range(start + 1, state.lineMax):
-        at = state.bMarks[line] + state.tShift[line]
-        if at >= state.eMarks[line]:
-            break
-        if state.src[at] in "=-":
-            return rules_block.lheading(state, start, end, silent)
-    return False
-
-
 class _Parser(MarkdownIt):
     """Keeps addresses as written, because nothing is rendered."""
 
@@ -170,21 +140,9 @@ class _Parser(MarkdownIt):
 def _make_parser(*, is_mdx: bool = False) -> _Parser:
     parser = _Parser("commonmark", {"maxNesting": MAX_NESTING})
     parser.enable("table")
-    parser.block.ruler.at("lheading", _setext_heading)
-    in_lists = [("`~", rules_block.fence), (">", rules_block.blockquote), ("*-_", rules_block.hr)]
-    interrupting = [
-        *in_lists,
-        ("*-+0123456789", rules_block.list_block),
-        *([("<", _component)] if is_mdx else []),
-        ("<", rules_block.html_block),
-        ("#", rules_block.heading),
-    ]
-    at = parser.block.ruler.at
-    at("fence", _by_first_character([*interrupting, ("[", _link_definition)]), {"alt": []})
-    at("list", _by_first_character(interrupting), {"alt": ["paragraph", "reference", "blockquote"]})
-    at("hr", _by_first_character(in_lists), {"alt": ["list"]})
-    parser.disable(["blockquote", "reference", "html_block", "heading"])  # the three above call them
+    parser.block.ruler.at("reference", _link_definition)
     if is_mdx:
+        parser.block.ruler.before("html_block", "component", _component)
         parser.disable("code")
     return parser
 
