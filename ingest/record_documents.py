@@ -46,11 +46,20 @@ class Origin:
 
 
 class ChunkParts(NamedTuple):
-    """The properties of one chunk: text, metadata (which overrides the document's) and other fields."""
+    """The text of one chunk, its metadata, which overrides the document's, and its other fields."""
 
-    shown: PassageText
+    text: PassageText
     metadata: Record
     fields: Record
+
+
+class CutDocument(NamedTuple):
+    """A document cut into passages, each with the parts of its chunk."""
+
+    origin: Origin
+    structure: Structure
+    passages: Sequence[Passage]
+    parts: Sequence[ChunkParts]
 
 
 def store_then_chunk(
@@ -73,22 +82,16 @@ def store_then_chunk(
 
 
 def make_family(
-    format_: Format,
-    policy: Policy,
-    source: Source,
-    origin: Origin,
-    document: Structure,
-    passages: list[Passage],
-    own: Sequence[ChunkParts],
-    left_out: Mapping[str, str],
-    line: int,
+    format_: Format, policy: Policy, source: Source, document: CutDocument, left_out: Mapping[str, str], line: int
 ) -> Iterator[Item]:
     """The document as a family, or as empty, and notices. `left_out`: codes and reasons. Raises RecordRefused."""
-    texts = (one.shown.text for one in own)
-    lasting = derive_lasting_chunk_ids(origin.tenant, origin.parent_id, texts)
-    ids = lasting if policy.ids_survive_edits else [None] * len(own)
-    chunks = _build_chunks(format_, source, origin, document, passages, own, ids)
-    reasons = {**dict.fromkeys(sorted(document.notice_codes), ""), **left_out}
+    origin = document.origin
+    ids: Iterable[str | None] = [None] * len(document.parts)
+    if policy.ids_survive_edits:
+        texts = (part.text.text for part in document.parts)
+        ids = derive_lasting_chunk_ids(origin.tenant, origin.parent_id, texts)
+    chunks = _build_chunks(format_, source, document, ids)
+    reasons = {**dict.fromkeys(sorted(document.structure.notice_codes), ""), **left_out}
     if chunks:
         yield Family(chunks)
     else:
@@ -99,15 +102,8 @@ def make_family(
         yield Notice(code, origin.name + reason, line, is_failure=False)
 
 
-def _build_chunks(
-    format_: Format,
-    source: Source,
-    origin: Origin,
-    document: Structure,
-    passages: list[Passage],
-    own: Sequence[ChunkParts],
-    ids: Iterable[str | None],
-) -> list[Record]:
+def _build_chunks(format_: Format, source: Source, document: CutDocument, ids: Iterable[str | None]) -> list[Record]:
+    origin, structure, passages, parts = document
     if len(orjson.dumps(origin.metadata)) > MAX_METADATA_BYTES:
         largest = max(origin.metadata, key=lambda name: len(orjson.dumps(origin.metadata[name])))
         reason = f"has more than {MAX_METADATA_BYTES:,} bytes beside its text, in each chunk; remove {largest:.80}"
@@ -121,23 +117,22 @@ def _build_chunks(
         uri=source.uri,
     )
     chunks = []
-    for index, (passage, (shown, metadata, others), chunk_id) in enumerate(zip(passages, own, ids, strict=True)):
-        # In a record `parent_id` is the item that it answers; sinks would read it as the family.
-        taken = {*metadata, "parent_id"}
-        moved = {name: value for name, value in origin.metadata.items() if name in taken}
+    for index, (passage, (text, metadata, others), chunk_id) in enumerate(zip(passages, parts, ids, strict=True)):
+        # The `parent_id` of a record is the item that it replies to; sinks would read it as the family.
+        moved = {name: value for name, value in origin.metadata.items() if name in {*metadata, "parent_id"}}
         kept = {name: value for name, value in origin.metadata.items() if name not in moved}
         fields = record_fields.keep({"source": origin.source, "metadata": kept | metadata})
         record_fields.add_original(fields, metadata=moved, provenance=replaced)
-        headings = list(document.sections[passage.section])
-        fields |= {"parent_id": origin.parent_id, **fields_of(passage, shown, headings, format_.canonicalizer[1])}
+        headings = list(structure.sections[passage.section])
+        fields |= {"parent_id": origin.parent_id, **fields_of(passage, text, headings, format_.canonicalizer[1])}
         fields |= {"chunk_path": chunk_path(headings, passage.element), "kind": passage.kind.value}
-        fields |= {"chunk_index": index, "chunk_count": len(passages), "overlap_chars": shown.overlap_chars}
+        fields |= {"chunk_index": index, "chunk_count": len(passages), "overlap_chars": text.overlap_chars}
         fields |= {"producer": source.producer} | ({} if origin.tenant is None else {"tenant_id": origin.tenant})
         if "page_number" in (locator := others.get("locator", {})):
             fields["span"]["pages"] = {"page_start": locator["page_number"], "page_end": locator["page_end"]}
         chunk = record_fields.make_chunk(
             document_id=derive_document_id(origin.name, origin.checksum, tenant=origin.tenant),
-            text=shown.text,
+            text=text.text,
             provenance=provenance,
             span_key=index,
             created_at=source.created_at,

@@ -94,6 +94,18 @@ def checksum_of(*candidates: str | None) -> str | None:
     return f"sha256:{digits}" if digits else None
 
 
+def new_provenance(
+    source: tuple[str, str], checksum: str | None, parser: tuple[str, str], canonicalizer: tuple[str, str]
+) -> Record:
+    return {
+        source[0]: source[1],
+        **({"source_checksum": checksum} if checksum else {}),
+        "parser": dict(zip(Parser.__struct_fields__, parser, strict=True)),
+        "canonicalizer": dict(zip(Canonicalizer.__struct_fields__, canonicalizer, strict=True)),
+        "inputs": [],
+    }
+
+
 def make_provenance(
     theirs: Any,
     *,
@@ -110,13 +122,10 @@ def make_provenance(
     own: Record = theirs if isinstance(theirs, dict) else {}
     flat = {name: own.get(name) for name in Parser.__struct_fields__}
     stated_parser = next((pair for pair in (own.get("parser"), flat) if _fits(pair, Parser)), None)
-    provenance: Record = {
-        source[0]: source[1],
-        **({"source_checksum": checksum} if checksum else {}),
-        "parser": stated_parser or dict(zip(Parser.__struct_fields__, parser, strict=True)),
-        "canonicalizer": dict(zip(Canonicalizer.__struct_fields__, canonicalizer, strict=True)),
-        "inputs": [{"source_uri": uri}],
-    }
+    provenance = new_provenance(source, checksum, parser, canonicalizer)
+    provenance["inputs"] = [{"source_uri": uri}]
+    if stated_parser:
+        provenance["parser"] = stated_parser
     known = Provenance.__struct_fields__
     provenance.update({name: value for name, value in own.items() if name not in known})
     if theirs is not None and not isinstance(theirs, dict):

@@ -17,6 +17,7 @@ from chunksink.ingest.formats.markdown.passages import Passage
 from chunksink.ingest.formats.markdown.policy import CANONICALIZER_NAME, Policy
 from chunksink.ingest.formats.registry import Format
 from chunksink.ingest.model import Source
+from chunksink.ingest.record_fields import new_provenance
 
 DEFAULT_TENANT = "default"
 _SUFFIX = re.compile(r"(?<=.)\.[A-Za-z]\w{0,9}\Z", re.ASCII)
@@ -43,14 +44,9 @@ def build_records(
     document: Structure, passages: Sequence[Passage], source: Source, format_: Format, policy: Policy
 ) -> Iterator[Record]:
     """The chunks of one version of a source, in order."""
-    parser_name, parser_version = format_.parser
-    provenance = {
-        "source_uri": source.uri,
-        "source_checksum": f"sha256:{source.checksum}",
-        "parser": {"parser_name": parser_name, "parser_version": parser_version},
-        "canonicalizer": {"canonicalizer_name": CANONICALIZER_NAME, "canonicalizer_version": policy.policy_id},
-        "inputs": [],
-    }
+    canonicalizer = (CANONICALIZER_NAME, policy.policy_id)
+    checksum = f"sha256:{source.checksum}"
+    provenance = new_provenance(("source_uri", source.uri), checksum, format_.parser, canonicalizer)
     about = _about(document, source, format_)
     document_id = source.document_id
     links = links_by_passage(document.links, passages, source.uri)

@@ -24,7 +24,7 @@ from chunksink.ingest.formats.parsed.render import Renderer, Stretch
 from chunksink.ingest.formats.registry import Format, Match
 from chunksink.ingest.json_records import MAX_VALUE_BYTES, Numbered, read_records
 from chunksink.ingest.model import Family, Item, Notice, Source
-from chunksink.ingest.record_documents import ChunkParts, Origin, make_family, store_then_chunk
+from chunksink.ingest.record_documents import ChunkParts, CutDocument, Origin, make_family, store_then_chunk
 from chunksink.ingest.spool import Spool
 
 _RULES_VERSION = "7"  # increase it with every change of rendering or of the fields of a chunk
@@ -87,20 +87,20 @@ class _Reader:
     def chunk(self, record: Record, line: int) -> Iterator[Item]:
         parsed = read_document(record)
         origin, renderer = self._origin(record, parsed), Renderer(self._policy)
-        unread = [element for element in parsed.elements if not renderer.add(element) and element.has_unknown_content]
+        unread = [element for element in parsed.elements if not renderer.add(element) and element.has_unknown_fields]
         document = renderer.document()
         passages = list(cut(document, self._policy))
         headings = (heading for section in document.sections for heading in section)
         if title := origin.metadata.get("title") or parsed.title or next(headings, None):
             origin.metadata["title"] = title
-        own = _own(document, passages, renderer.stretches)
-        _number(own, parsed.doc_id or f"doc_{self._documents + 1:04d}", self._chunks + 1)
+        parts = _chunk_parts(document, passages, renderer.stretches)
+        _number_chunks(parts, parsed.doc_id or f"doc_{self._documents + 1:04d}", self._chunks + 1)
         left_out = {}
         if unread:
             fields = ", ".join(unread[0].fields)
             left_out[codes.BLOCK_WITHOUT_TEXT] = f": {len(unread):,} have no text in a known field, as {fields:.200}"
-        about = (self._format, self._policy, self._source, origin, document, passages, own, left_out, line)
-        for item in make_family(*about):
+        cut_document = CutDocument(origin, document, passages, parts)
+        for item in make_family(self._format, self._policy, self._source, cut_document, left_out, line):
             if isinstance(item, Family):
                 self._documents += 1
                 self._chunks += len(item.chunks)
@@ -120,30 +120,30 @@ class _Reader:
         )
 
 
-def _number(own: Sequence[ChunkParts], doc_id: str, first: int) -> None:
+def _number_chunks(parts: Sequence[ChunkParts], doc_id: str, first: int) -> None:
     """Numbers chunks and documents. Numbers shift when documents are added, so no id or hash depends on them."""
-    ids = [f"chunk_{number:04d}" for number in range(first, first + len(own))]
-    for index, one in enumerate(own):
+    ids = [f"chunk_{number:04d}" for number in range(first, first + len(parts))]
+    for index, part in enumerate(parts):
         neighbors = [*ids[max(0, index - 1) : index], *ids[index + 1 : index + 2]]
-        one.metadata.update(stable_id=ids[index], doc_id=doc_id, neighbors=neighbors)
+        part.metadata.update(stable_id=ids[index], doc_id=doc_id, neighbors=neighbors)
 
 
-def _own(document: Structure, passages: Sequence[Passage], stretches: Sequence[Stretch]) -> list[ChunkParts]:
+def _chunk_parts(document: Structure, passages: Sequence[Passage], stretches: Sequence[Stretch]) -> list[ChunkParts]:
     """The text, headings and place of each chunk, and the tables and images that begin in it."""
-    own = []
+    parts = []
     for passage in passages:
         raw = document.text[passage.start : passage.end]
         start = passage.start + len(raw) - len(raw.lstrip())
-        shown = PassageText(raw, max(0, passage.own_start - start), start, start + len(raw.strip()))
-        locator = _locator(stretches, shown.start, shown.end)
+        text = PassageText(raw, max(0, passage.own_start - start), start, start + len(raw.strip()))
+        locator = _locator(stretches, text.start, text.end)
         fields = {"headings": list(document.sections[passage.section]), "locator": locator}
-        own.append(ChunkParts(shown, {}, {name: value for name, value in fields.items() if value}))
+        parts.append(ChunkParts(text, {}, {name: value for name, value in fields.items() if value}))
     starts = [passage.own_start for passage in passages]
     for stretch in stretches if passages else ():
-        metadata = own[max(0, bisect_right(starts, stretch.start) - 1)].metadata
+        metadata = parts[max(0, bisect_right(starts, stretch.start) - 1)].metadata
         images = [*metadata.get("images", ()), *stretch.metadata.get("images", ())]
         metadata |= stretch.metadata | ({"images": images} if images else {})
-    return own
+    return parts
 
 
 def _locator(stretches: Sequence[Stretch], start: int, end: int) -> Record:

@@ -61,7 +61,7 @@ class Element(msgspec.Struct, kw_only=True):
         return {name: value for name, value in place.items() if value is not None and value != ""}
 
     @property
-    def has_unknown_content(self) -> bool:
+    def has_unknown_fields(self) -> bool:
         others = (value for name, value in self.fields.items() if name not in _DESCRIPTIONS)
         return any(isinstance(value, str | list | dict) and value for value in others)
 

@@ -17,6 +17,7 @@ from chunksink.ingest.formats.recorder.cast import Header
 from chunksink.ingest.formats.recorder.chunker import Cut, PaneChunker
 from chunksink.ingest.formats.recorder.events import Event
 from chunksink.ingest.model import Family, Source
+from chunksink.ingest.record_fields import new_provenance
 
 PARSER = ("chunksink-recorder-log", "1")
 
@@ -52,19 +53,14 @@ class Pane:
         session = "" if self._session is None else f"session={quote(self._session, safe='')}&"
         uri = f"{source.uri}#{session}pane={quote(self._name, safe='')}&part={self._part}"
         checksum = f"sha256:{last_line.checksum}"
-        name, version = chunker.canonicalizer()
-        provenance = {
-            "source_uri": uri,
-            "source_checksum": checksum,
-            "parser": {"parser_name": PARSER[0], "parser_version": PARSER[1]},
-            "canonicalizer": {"canonicalizer_name": name, "canonicalizer_version": version},
-            "inputs": [{"source_uri": source.uri, "byte_end": last_line.end, "source_checksum": checksum}],
-        }
+        canonicalizer = chunker.canonicalizer()
+        provenance = new_provenance(("source_uri", uri), checksum, PARSER, canonicalizer)
+        provenance["inputs"] = [{"source_uri": source.uri, "byte_end": last_line.end, "source_checksum": checksum}]
         source_type = "recorder" if self._header is None else "asciicast"
         shared: Record = {
             "chunk_count": len(self._cuts),
             "source": {"source_uri": uri, "source_type": source_type, "path": source.uri},
-            "canonicalization": {"chunking_policy_id": version},
+            "canonicalization": {"chunking_policy_id": canonicalizer[1]},
             "producer": source.producer,
             **({} if source.tenant is None else {"tenant_id": source.tenant}),
         }

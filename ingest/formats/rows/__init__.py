@@ -19,11 +19,11 @@ from chunksink.ingest.formats.markdown.passages import cut
 from chunksink.ingest.formats.markdown.policy import CutByPolicy
 from chunksink.ingest.formats.markdown.records import links_by_passage, text_of_passage
 from chunksink.ingest.formats.registry import Format, Match
-from chunksink.ingest.formats.rows.row import NAMES, Names, Row, describe, is_row, read_row
+from chunksink.ingest.formats.rows.row import NAMES, Names, Row, is_row, read_row, row_metadata
 from chunksink.ingest.formats.rows.separated_values import column_name, read_header, read_separated
 from chunksink.ingest.json_records import Numbered, read_records
 from chunksink.ingest.model import Item, Notice, Source
-from chunksink.ingest.record_documents import ChunkParts, make_family, store_then_chunk
+from chunksink.ingest.record_documents import ChunkParts, CutDocument, make_family, store_then_chunk
 from chunksink.ingest.spool import Spool
 
 MAX_ROW_BYTES = 32 * 2**20
@@ -102,15 +102,16 @@ class _Reader:
         document = body_document(parse_html(row.text).find("body"), str, Counter()) if row.is_html else parse(row.text)
         policy = self._format.policy
         passages = list(cut(document, policy))
-        origin = replace(row.origin, metadata=describe(document, row.origin.metadata))
-        own = []
+        origin = replace(row.origin, metadata=row_metadata(document, row.origin.metadata))
+        parts = []
         for passage, links in zip(passages, links_by_passage(document.links, passages, origin.address), strict=True):
             found = {"anchor": document.anchors.get(passage.section), "links": links}
             metadata = {name: value for name, value in found.items() if value}
-            own.append(ChunkParts(text_of_passage(document.text, passage), metadata, {}))
-        unread = f": {', '.join(row.unread):.200} could be its text as well"
-        left_out = {codes.TEXT_LEFT_OUT: unread} if row.unread else {}
-        return make_family(self._format, policy, self._source, origin, document, passages, own, left_out, line)
+            parts.append(ChunkParts(text_of_passage(document.text, passage), metadata, {}))
+        others = f": {', '.join(row.other_texts):.200} could be its text as well"
+        left_out = {codes.TEXT_LEFT_OUT: others} if row.other_texts else {}
+        cut_document = CutDocument(origin, document, passages, parts)
+        return make_family(self._format, policy, self._source, cut_document, left_out, line)
 
     def _read(self, record: Record, line: int) -> Row:
         return read_row(record, self._names, self._source, f"{self._position}={line}")

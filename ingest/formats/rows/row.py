@@ -38,12 +38,12 @@ _SUFFIX = re.compile(r"[^/.]\.\w{1,10}\Z")
 
 @dataclass(frozen=True)
 class Row:
-    """`unread` are long fields that could also be the text; they are dropped."""
+    """A row as a document. `other_texts` names long fields that could also be the text; they are dropped."""
 
     text: str
     is_html: bool
     origin: Origin
-    unread: list[str]
+    other_texts: list[str]
 
 
 def is_row(record: Record, names: Names, *, is_alone: bool) -> bool:
@@ -61,10 +61,10 @@ def read_row(record: Record, names: Names, source: Source, position: str) -> Row
     """Raises RecordRefused if the record has no text."""
     holder, key = _find_text(record, names["text"])
     text = holder.pop(key) or ""
-    unread = []
+    other_texts = []
     for other, name in list(_find(record, (*names["text"], *NAMES["text"]))):
         if isinstance(value := other.get(name), str) and len(value) > MAX_REPEATED:
-            unread.append(name)
+            other_texts.append(name)
             del other[name]
     id_ = _id_of(record, names["id"])
     others = without_vectors(record).items()
@@ -88,10 +88,10 @@ def read_row(record: Record, names: Names, source: Source, position: str) -> Row
         source=about,
         metadata=metadata,
     )
-    return Row(text, key.lower() == "html" or _PAGE.fullmatch(address or "") is not None, origin, unread)
+    return Row(text, key.lower() == "html" or _PAGE.fullmatch(address or "") is not None, origin, other_texts)
 
 
-def describe(document: Structure, fields: Record) -> Record:
+def row_metadata(document: Structure, fields: Record) -> Record:
     """The front matter of the text, overridden by the fields of the row, under the names that sinks use."""
     about: Record = dict(document.metadata)
     if tags := next(filter(_has_value, _values(fields, _TAGS)), None):
