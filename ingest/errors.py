@@ -4,7 +4,7 @@ IngestError
 ├── NotRead             carries the code and the reason
 │   ├── SourceFailed    one source cannot become chunks; the others are read
 │   └── RecordRefused   one record of a file cannot become a chunk; the others are read
-├── IngestRefused       the run cannot start or go on; nothing was written
+├── IngestRefused       the run stopped before it wrote anything
 │   └── IngestBrake     it would remove too many chunks
 └── IngestBusy          another run is using the home: try again later
 """
@@ -34,7 +34,7 @@ class RecordRefused(NotRead):
 
 
 class IngestRefused(IngestError):
-    """The run cannot start or go on; nothing was written."""
+    """The run stopped before it wrote anything."""
 
 
 class IngestBrake(IngestRefused):

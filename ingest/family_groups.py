@@ -11,7 +11,7 @@ from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.identity import family_key
 from chunksink.ingest.codes import FAMILY_INCOMPLETE, RECORD_SUPERSEDED
 from chunksink.ingest.errors import RecordRefused
-from chunksink.ingest.json_records import IsRecord, Numbered, read_records
+from chunksink.ingest.json_records import IsRecord, NumberedRecord, read_records
 from chunksink.ingest.model import Empty, Family, Item, Notice, Source
 from chunksink.ingest.record_fields import ORIGINAL, check, make_chunk
 from chunksink.ingest.spool import Spool
@@ -20,9 +20,10 @@ from chunksink.ingest.spool import Spool
 class Draft(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """One chunk of a family, before its siblings are known.
 
-    `version` distinguishes versions of one source; the last in the file counts. `order` sorts the siblings, and numbers
-    them where `index` is None. A family that states a `count` is complete or skipped. `complete_chunk` is passed on
-    unchanged. `not_indexed` says why the record is not indexed. `group_records` sets the `line` of the record.
+    `version` distinguishes versions of one source; the last in the file counts. Siblings are sorted by `order`. `index`
+    is the chunk's number in the family, `count` the number of its chunks; a family with a `count` is read completely or
+    not at all. `complete_chunk` is a chunk that is passed on unchanged. `not_indexed` is a notice of the reason why
+    the record becomes no chunk. `line` is set by `group_records`.
     """
 
     name: str
@@ -66,7 +67,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         )
 
 
-def group_records(source: Source, to_draft: Callable[[Numbered], Draft], is_record: IsRecord) -> Iterator[Item]:
+def group_records(source: Source, to_draft: Callable[[NumberedRecord], Draft], is_record: IsRecord) -> Iterator[Item]:
     """Families in the order of their last records. Notices of single records come first, in the file's order.
 
     `to_draft` raises RecordRefused. A refused record may belong to any family, so every family is partial then.
@@ -75,7 +76,7 @@ def group_records(source: Source, to_draft: Callable[[Numbered], Draft], is_reco
     is_complete = True
     with closing(Spool()) as spool:
         for entry in read_records(source.path, is_record):
-            if isinstance(entry, Numbered):
+            if isinstance(entry, NumberedRecord):
                 try:
                     draft = to_draft(entry)
                     spool.add(family_key(draft.parent, draft.tenant), (entry.line, encode(draft)))
@@ -99,11 +100,11 @@ def _settle(members: Sequence[Draft], source: Source, spool: Spool, is_complete:
         return
     chosen: dict[object, Draft] = {}
     for member in sorted(members, key=lambda member: not member.has_failed):
-        slot = member.chunk_id if member.index is None else member.index
+        identity = member.chunk_id if member.index is None else member.index
         is_current = member.version == last.version
-        superseded = chosen.get(slot) if is_current else member
+        superseded = chosen.get(identity) if is_current else member
         if is_current:
-            chosen[slot] = member
+            chosen[identity] = member
         if superseded is not None and superseded.not_indexed is None:
             reason = f"{superseded.name}: a later record is the same chunk, or of another version"
             yield Notice(RECORD_SUPERSEDED, reason, superseded.line, is_failure=False)
@@ -145,14 +146,15 @@ def _complete(
 
 def _build(members: Sequence[Draft], source: Source) -> tuple[list[Record], list[Notice]]:
     """The accepted chunks, numbered without the refused ones, and notices about these."""
-    chunks, accepted, notices = [], [], []
-    for index, member in enumerate(members):
-        try:
-            chunks.append(member.to_chunk(index, len(members), source))
-            accepted.append(member)
-        except RecordRefused as refusal:
-            notices.append(Notice(refusal.code, f"{member.name}: {refusal.reason}", member.line))
-    if notices:
-        chunks, more = _build(accepted, source)
-        notices += more
-    return chunks, notices
+    notices: list[Notice] = []
+    while True:  # until none is refused
+        chunks, accepted = [], []
+        for index, member in enumerate(members):
+            try:
+                chunks.append(member.to_chunk(index, len(members), source))
+                accepted.append(member)
+            except RecordRefused as refusal:
+                notices.append(Notice(refusal.code, f"{member.name}: {refusal.reason}", member.line))
+        if len(accepted) == len(members):
+            return chunks, notices
+        members = accepted

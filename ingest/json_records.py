@@ -36,7 +36,7 @@ IsRecord = Callable[[Record], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Numbered:
+class NumberedRecord:
     """A record, and its line, or its number in the array from 1; `data` is its bytes as they are in the file."""
 
     line: int
@@ -44,7 +44,7 @@ class Numbered:
     data: bytes = b""
 
 
-def read_records(path: Path, is_record: IsRecord, limit: int = MAX_LINE_BYTES) -> Iterator[Numbered | Notice]:
+def read_records(path: Path, is_record: IsRecord, limit: int = MAX_LINE_BYTES) -> Iterator[NumberedRecord | Notice]:
     """Every record in order; an unreadable one is a failure. Raises SourceFailed if the file has no records.
 
     `is_record` recognises records, to distinguish a file that is one record from an object with a list of records.
@@ -61,7 +61,7 @@ def first_records(path: Path, most: int = 200) -> Iterator[Record]:
     """The first objects in the lines or the array of a file, or the one object in it, to recognise the format."""
     with suppress(SourceFailed):
         for entry in islice(read_records(path, lambda _: False, MAX_VALUE_BYTES), most):
-            if isinstance(entry, Numbered):
+            if isinstance(entry, NumberedRecord):
                 yield entry.record
 
 
@@ -104,7 +104,7 @@ def parse_record(data: bytes, limit: int = MAX_LINE_BYTES) -> Record:
 def _layout(file: BinaryIO, is_json_file: bool) -> Literal["lines", "array", "value"]:
     """The layout of the records, from the first two lines that are not blank.
 
-    A broken first line of JSONL is one bad record. In a `.json` file it begins an object that spans many lines.
+    If the first line is not a whole value, it is a bad record in JSONL, but in a `.json` file the begin of one value.
     """
     lines = filter(None, map(_trimmed, iter(partial(file.readline, MAX_VALUE_BYTES + 1), b"")))
     first, second = next(lines, b""), next(lines, b"")
@@ -115,13 +115,13 @@ def _layout(file: BinaryIO, is_json_file: bool) -> Literal["lines", "array", "va
     return "value" if first and (spans_lines or not second) else "lines"
 
 
-def _lines(file: BinaryIO, limit: int) -> Iterator[Numbered | Notice]:
+def _lines(file: BinaryIO, limit: int) -> Iterator[NumberedRecord | Notice]:
     for number, (_, data) in enumerate(read_lines(file, limit), start=1):
         if line := _trimmed(data):
             yield _parsed(line, number, limit)
 
 
-def _array(file: BinaryIO, limit: int) -> Iterator[Numbered | Notice]:
+def _array(file: BinaryIO, limit: int) -> Iterator[NumberedRecord | Notice]:
     """The elements of the array, up to a broken one whose end is unknown."""
     text = TextIOWrapper(file, "utf-8-sig", errors="surrogateescape", newline="")
     block = text.read(_BLOCK_CHARACTERS)
@@ -145,7 +145,7 @@ def _array(file: BinaryIO, limit: int) -> Iterator[Numbered | Notice]:
 
 
 def _end_of_value(block: str, position: int) -> int | None:
-    """None if the value is broken, or may continue after the block."""
+    """Where the value ends; None if it is broken, or may continue after the block."""
     try:
         _, end = _DECODER.raw_decode(block, position)
     except (ValueError, RecursionError):
@@ -153,7 +153,7 @@ def _end_of_value(block: str, position: int) -> int | None:
     return end if end < len(block) or block.endswith("}") else None
 
 
-def _value(file: BinaryIO, is_record: IsRecord, limit: int) -> Iterator[Numbered | Notice]:
+def _value(file: BinaryIO, is_record: IsRecord, limit: int) -> Iterator[NumberedRecord | Notice]:
     data = _trimmed(file.read(MAX_VALUE_BYTES + 1))
     try:
         value = parse_record(data, MAX_VALUE_BYTES)
@@ -172,9 +172,9 @@ def _lists(value: Record, depth: int) -> Iterator[list[Any]]:
             yield from _lists(inner, depth + 1)
 
 
-def _parsed(data: bytes, line: int, limit: int) -> Numbered | Notice:
+def _parsed(data: bytes, line: int, limit: int) -> NumberedRecord | Notice:
     try:
-        return Numbered(line, parse_record(data, limit), data)
+        return NumberedRecord(line, parse_record(data, limit), data)
     except RecordRefused as refusal:
         return Notice(refusal.code, refusal.reason, line)
 

@@ -112,22 +112,23 @@ class _Targets:
     def _find(self, tenant: str, source_uri: str, url: str, kind: str, stated: str | None) -> Target:
         """The target of a link in this source; `stated` is the target that its chunk names."""
         if stated or kind not in _WEB_KINDS or self._has_web:
-            names = list(_possible_names(self._outer(source_uri), url, kind, stated))
-            if (target := self._first(tenant, tuple(map(self._inner, names)))) is not None:
+            names = list(_possible_names(self._outermost_name(source_uri), url, kind, stated))
+            if (target := self._first(tenant, tuple(map(self._registered_name, names)))) is not None:
                 return target
         for alias in _aliases_in_link(source_uri, url, kind):
             if (only := self._by_alias(tenant, alias)) is not None:
                 return self._first(tenant, (only,)) or (only, None)
         return stated, None
 
-    def _outer(self, name: str) -> str:
-        """The name that the outermost root around a source would give it."""
+    def _outermost_name(self, name: str) -> str:
+        """The name that a source would have if only the outermost root around it were registered."""
         for inner, outer in self._nested:
             if name.startswith(inner):
                 return f"{outer}{name.removeprefix(inner)}"
         return name
 
-    def _inner(self, name: str) -> str:
+    def _registered_name(self, name: str) -> str:
+        """The opposite: the name by the innermost root."""
         for inner, outer in sorted(self._nested, key=lambda pair: -len(pair[1])):
             if name.startswith(outer):
                 return f"{inner}{name.removeprefix(outer)}"
@@ -173,7 +174,10 @@ def _possible_names(source_uri: str, url: str, kind: str, stated: str | None) ->
 
 
 def _pages_for(name: str) -> Iterator[str]:
-    """Other names of a page: sites show a folder's index page and hide suffixes; Markdown links to the built pages."""
+    """Other names of a page.
+
+    A site shows a folder's index page, and hides suffixes. Markdown links to the pages that are built from its files.
+    """
     stem, suffix = posixpath.splitext(name)
     folder, last = posixpath.split(stem)
     if suffix.lower() in (".html", ".htm"):

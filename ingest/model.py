@@ -1,4 +1,4 @@
-"""The plain data that the stages of an ingest pass on, and the description of a family."""
+"""The plain data that the stages of an ingest pass on, and the summary of a family."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -56,10 +56,10 @@ class Empty:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something that did not become a chunk, or not in the way that its author may expect.
+    """A remark about a file or a record: what was not read, or was read otherwise than its author may expect.
 
-    `code` is one of `codes` or of the contract's findings. Failures are reported one by one and keep the chunks of the
-    last good reading; the rest is counted. `line` is the line of the file, or the number of the record in an array.
+    `code` is one of `codes` or of the contract's findings. A failure is reported by itself, and the chunks of the last
+    good reading stay. Other notices are only counted. `line` is a line, or the number of a record in an array.
     """
 
     code: str
@@ -73,10 +73,10 @@ Item = Family | Empty | Notice
 
 
 class FamilySummary(NamedTuple):
-    """Key, name and tenant (empty for none) of a family, its version, its size, and a digest of its content.
+    """The columns of a family in the tables `family` and `draft`.
 
-    `document` is the id of this version of the document, `version` the checksum of its source, `newest` the newest
-    `created_at` of its chunks, `made_by` their canonicalizer.
+    `family` is its key; `tenant` is empty for none. `document` is the id of this version of the document, `version` the
+    checksum of its source. `newest` is the newest `created_at` of its chunks, `made_by` their canonicalizer.
     """
 
     family: str
@@ -90,8 +90,8 @@ class FamilySummary(NamedTuple):
     made_by: str
 
 
-def describe(records: Sequence[Record]) -> FamilySummary:
-    """Describes the family of these chunks."""
+def summarise(records: Sequence[Record]) -> FamilySummary:
+    """The summary of the family of these chunks."""
     first, last = records[0], records[-1]
     tenant, document = tenant_id(first), first["document_id"]
     checksum = last["provenance"].get("source_checksum")

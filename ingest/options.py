@@ -21,14 +21,13 @@ FIELD_ROLES = ("text", "id", "title", "address")
 class Options:
     """How a run finds and reads sources, and where it writes their chunks.
 
-    `format` is the name of a format, or `auto`. `partition` is a partition key, or a rule of `placement`. `base` names
-    sources by their path below it, not by the folder's name. `exclude` and `include` are patterns as in a
-    `.gitignore` file; included files are read with any suffix. `fields` maps roles to the names of fields in rows.
-    `prune` removes sources that vanished. `allow_deletions` is how many sources may vanish with a whole folder, or
-    lose most of their chunks if these are a large share of all.
-    `chunking` is the chunking policy, from now on, of the registered folders that contain the paths; None leaves
-    it unchanged.
-    `checksum` reads every file, even if size and times are unchanged. `follow_links` reads linked files everywhere.
+    `format` is the name of a format, or `auto`. `partition` is a partition key, or a rule of `placement`. If `base` is
+    set, sources are named by their path below it. `exclude` and `include` are patterns as in a `.gitignore` file;
+    included files are read with any suffix. `fields` maps roles to the names of fields in rows. `prune` removes the
+    chunks of vanished sources. `allow_deletions` is the number of sources that may vanish with a whole folder. It is
+    also the number that may lose most of their chunks, if these are a large share of all chunks. `chunking` sets the
+    chunking policy of the registered folders that contain the paths; None leaves it unchanged. `checksum` reads every
+    file, even if its size and times are unchanged. `follow_links` reads linked files outside the named folders too.
     """
 
     format: str = AUTO
@@ -55,7 +54,7 @@ class Options:
         if wrong := wrong_allowance(self.allow_deletions):
             raise IngestRefused(wrong)
         if self.tenant in ("", DEFAULT_TENANT):
-            raise IngestRefused(f"--tenant {self.tenant!r} is reserved for no tenant: leave --tenant out or rename it")
+            raise IngestRefused(f"--tenant {self.tenant!r} is reserved: choose another name, or leave --tenant out")
         if self.fields and self.format not in (AUTO, ROWS):
             raise IngestRefused(f"--field is only for rows, not for --as {self.format}: leave one of them out")
         for role, name in self.fields.items():

@@ -21,14 +21,15 @@ from chunksink.chunkbus.reader import open_partition, read_lines, read_manifest
 from chunksink.chunkbus.signature import Signature
 from chunksink.chunkbus.validation import Validation
 from chunksink.ingest.errors import IngestRefused
-from chunksink.ingest.model import describe, moment_of
+from chunksink.ingest.model import moment_of, summarise
 from chunksink.ingest.placement import Placement, is_ours
 
 
 def load_partitions(db: sqlite3.Connection, bus: BusRoot, placement: Placement, *, trust_cache: bool) -> frozenset[str]:
     """Updates `family`, and returns the partitions that were missing or outdated in it.
 
-    Refuses a partition in reach that is invalid or written by another program: rewriting it could lose chunks.
+    Raises IngestRefused for a partition in reach that is invalid or written by another program: rewriting it could lose
+    chunks.
     """
     ours = [key for key in bus.partition_keys() if is_ours(bus, key)]
     only = placement.only
@@ -48,7 +49,7 @@ def _load(db: sqlite3.Connection, bus: BusRoot, key: str, placement: Placement, 
         row = (key, sha256(data).hexdigest(), *signature_of(bus, key))
         are_chunks_there = bus.bucket.has_chunks(key, committed_checksum(data))
         if are_chunks_there and db.execute("select * from partition where key = ?", [key]).fetchone() == row:
-            return False  # without its chunks, which may not be cached
+            return False  # known by its manifest, without downloading its chunks
     try:
         file, manifest = open_partition(bus, key)
     except OSError:
@@ -71,6 +72,7 @@ def _load(db: sqlite3.Connection, bus: BusRoot, key: str, placement: Placement, 
 
 
 def _is_valid(bus: BusRoot, key: str, placement: Placement) -> bool:
+    """Whether the partition is valid. Raises IngestRefused if it is not, but in reach."""
     findings: list[Finding] = []
     if Validation(bus, on_finding=findings.append).run([key]).ok:
         return True
@@ -100,11 +102,11 @@ def _families(file: BinaryIO) -> Iterator[tuple[Sequence[Record], int, int]]:
 
 def _fill(db: sqlite3.Connection, key: str, families: Iterable[tuple[Sequence[Record], int, int]]) -> None:
     for records, start, end in families:
-        about = describe(records)
-        origin = _origin_of(records[0], about.name)
-        row = (key, *about, origin, start, end)
+        summary = summarise(records)
+        origin = _origin_of(records[0], summary.name)
+        row = (key, *summary, origin, start, end)
         db.execute(f"insert or replace into family values ({', '.join('?' * len(row))})", row)
-        db.execute(_SOURCE, {"family": about.family, "uri": origin, "tenant": about.tenant})
+        db.execute(_SOURCE, {"family": summary.family, "uri": origin, "tenant": summary.tenant})
 
 
 # The source of a family follows from its chunks, unless a reading recorded it.

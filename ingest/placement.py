@@ -56,7 +56,7 @@ class Placement:
 
 
 def is_ours(bus: BusRoot, key: str) -> bool:
-    """Whether an ingest wrote the partition, according to its manifest."""
+    """Whether `chunksink ingest` wrote the partition, according to its manifest."""
     try:
         return read_manifest(bus, key).producer.name == PRODUCER_NAME
     except (OSError, InvalidManifest):

@@ -21,7 +21,7 @@ from chunksink.chunkbus.signature import Signature
 from chunksink.ingest.codes import SOURCE_CHANGED, SOURCE_UNREADABLE
 from chunksink.ingest.errors import IngestRefused, SourceFailed
 from chunksink.ingest.formats.registry import Format
-from chunksink.ingest.model import Empty, Family, Notice, Source, describe
+from chunksink.ingest.model import Empty, Family, Notice, Source, summarise
 from chunksink.ingest.placement import Placement, newest_moment, source_type_of
 from chunksink.ingest.report import Failure
 
@@ -197,13 +197,13 @@ def _row(item: Family | Empty, job: Job, stamp: Stamp, mtime_ns: int, out: Binar
     """Describes a family for the main process, as in the table `draft`; only its key if it is empty."""
     if isinstance(item, Empty):
         return [item.family]
-    start, about = out.tell(), describe(item.chunks)
+    start, summary = out.tell(), summarise(item.chunks)
     for record in item.chunks:
         out.write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
     moment_ns = newest_moment(item.chunks, stamp.created_at, mtime_ns)
     source_type = source_type_of(item.chunks, job.format.source_type)
-    partition = stamp.placement.key_of(about.family, source_type, moment_ns)
-    return [*about, partition, item.is_partial, start, out.tell()]
+    partition = stamp.placement.key_of(summary.family, source_type, moment_ns)
+    return [*summary, partition, item.is_partial, start, out.tell()]
 
 
 def rows_of(reading: Reading) -> Iterator[list[Any]]:

@@ -17,7 +17,7 @@ from chunksink.ingest.formats.markdown.passages import Passage
 from chunksink.ingest.formats.markdown.policy import Policy
 from chunksink.ingest.formats.markdown.records import PassageText, chunk_path, fields_of
 from chunksink.ingest.formats.registry import Format
-from chunksink.ingest.json_records import Numbered
+from chunksink.ingest.json_records import NumberedRecord
 from chunksink.ingest.model import Empty, Family, Item, Notice, Source
 from chunksink.ingest.spool import Spool
 
@@ -63,8 +63,8 @@ class CutDocument(NamedTuple):
 
 
 def store_then_chunk(
-    records: Iterable[Numbered | Notice],
-    store: Callable[[Numbered, Spool], Iterator[Notice]],
+    records: Iterable[NumberedRecord | Notice],
+    store: Callable[[NumberedRecord, Spool], Iterator[Notice]],
     chunk: Callable[[Record, int], Iterator[Item]],
 ) -> Iterator[Item]:
     """Stores every record, because the last version counts, then makes chunks. Reports every RecordRefused."""

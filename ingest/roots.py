@@ -23,10 +23,10 @@ _SAVES = 20
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """A folder by its real path, and the label that begins the names of its files. The label of a `--base` is empty.
+    """A folder by its real path, and the label that begins the names of its files; empty for the folder of `--base`.
 
-    `files_only`: only files of the folder were ingested, by their names, so its subfolders do not belong to it yet.
-    Its files are cut by `policy`.
+    `files_only`: only single files of the folder were ingested, so its subfolders do not belong to it. `policy` is the
+    chunking policy of its files.
     """
 
     label: str
@@ -42,7 +42,7 @@ class Root:
         """The name of a file or folder below this root."""
         return str(PurePosixPath(self.label, *path.relative_to(self.path).parts))
 
-    def has(self, folder: Path) -> bool:
+    def names_files_in(self, folder: Path) -> bool:
         """Whether the files in a real folder are named by this root."""
         return folder == self.path if self.files_only else folder.is_relative_to(self.path)
 
@@ -98,7 +98,7 @@ class Roots:
 
     def of(self, folder: Path) -> Root | None:
         """The innermost registered root that names the files in a real folder."""
-        around = [root for root in self._roots if root.has(folder)]
+        around = [root for root in self._roots if root.names_files_in(folder)]
         return max(around, key=lambda root: len(root.path.parts), default=None)
 
     def prefix_of(self, folder: Path) -> str:
@@ -137,6 +137,7 @@ class Roots:
                 self._roots[number] = replace(root, policy=policy)
 
     def within(self, folder: Path) -> Scope:
+        """The names of the sources in a real folder, by whichever root."""
         below = [root.prefix for root in self._roots if root.path.is_relative_to(folder)]
         root = self.of(folder)
         included = {*below, *([_as_prefix(root.name_of(folder))] if root else [])}
@@ -145,10 +146,12 @@ class Roots:
         return Scope(folder, tuple(sorted(included)), tuple(sorted(excluded)))
 
     def nested(self) -> list[tuple[str, str]]:
-        """For each root within another one: its prefix, and the prefix that the outermost root would give it."""
+        """For each root within another one: its prefix, and the prefix of its names if the outermost root named it."""
         prefixes = []
         for root in self._roots:
-            outer = min((one for one in self._roots if one.has(root.path)), key=lambda one: len(one.path.parts))
+            outer = min(
+                (one for one in self._roots if one.names_files_in(root.path)), key=lambda one: len(one.path.parts)
+            )
             if outer != root:
                 prefixes.append((root.prefix, _as_prefix(outer.name_of(root.path))))
         return prefixes

@@ -6,7 +6,7 @@ rank decides which copy counts.
 
 import os
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import groupby
@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 from msgspec.structs import replace
 
-from chunksink.chunkbus.errors import PartitionLocked, RepeatedChunks, RepeatedId
+from chunksink.chunkbus.errors import PartitionLocked, RepeatedChunks
 from chunksink.chunkbus.findings import DUPLICATE_IDS
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import Manifest, ManifestProducer, Tombstone, decode_manifest
@@ -27,7 +27,7 @@ from chunksink.ingest.report import Failure
 
 _LISTED_SOURCES = 1000
 _NEW = ""
-"""The partition under which `family` has the rows of a version that is being written."""
+"""The key in `family` of a partition version that is not committed yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +126,17 @@ class _Writer:
 
     def write(self, key: str, *, is_last: bool) -> None:
         """Writes the partition, without arrivals whose chunk ids another family already has."""
-        while not self._commit(key, is_last=is_last):
-            pass
+        while True:
+            try:
+                self._commit(key, is_last=is_last)
+                break
+            except RepeatedChunks as error:
+                self._refuse(key, error)
         self._db.execute("delete from arrival where partition = ?", [key])
         self._db.commit()
         self.written.partitions.add(key)
 
-    def _commit(self, key: str, *, is_last: bool) -> bool:
+    def _commit(self, key: str, *, is_last: bool) -> None:
         self._db.execute("delete from family where partition = ?", [_NEW])
         with PartitionWriter(self._bus, key) as writer:
             before = self._bus.manifest_bytes(key)
@@ -141,34 +145,30 @@ class _Writer:
                 raise PartitionLocked(f"partition {key} was written by another process meanwhile: run again")
             documents = self._add_lines(writer, key, is_last=is_last)
             manifest = decode_manifest(before) if before else None
-            try:
-                writer.commit(
-                    documents=documents,
-                    producer=self._producer,
-                    created_at=self._created_at,
-                    tombstones=self._tombstones(key, manifest),
-                    input_sources=self._input_sources(documents),
-                    **self._versions(),
-                    **self._counts(key, manifest),
-                )
-            except RepeatedChunks as error:
-                return self._refuse(key, error.repeated, error)
+            writer.commit(
+                documents=documents,
+                producer=self._producer,
+                created_at=self._created_at,
+                tombstones=self._tombstones(key, manifest),
+                input_sources=self._input_sources(documents),
+                **self._versions(),
+                **self._counts(key, manifest),
+            )
             if self._bus.bucket is None:
                 wait_a_tick()
-            self._remember(key)
-        return True
+            self._record_families(key)
 
     def _add_lines(self, writer: PartitionWriter, key: str, *, is_last: bool) -> int:
         """Adds the families in order, records them in `family`, and returns their number."""
         documents = at = 0
         entries = self._db.execute(_ENTRIES, {"key": key, "is_last": is_last})
-        for place, rows in groupby(entries, key=lambda row: (row[-4], row[-1])):
-            with self._open(*place) as file:
-                for *about, _, start, end, _ in rows:
+        for (spool, partition), rows in groupby(entries, key=lambda row: (row[-4], row[-1])):
+            with self._open(spool, partition) as file:
+                for *summary, _, start, end, _ in rows:
                     file.seek(start)
                     for line in file.read(end - start).rstrip(b"\n").split(b"\n"):
                         writer.add_line(line)
-                    self._db.execute(_NOTE, (_NEW, *about, at, at + end - start))
+                    self._db.execute(_ADD_FAMILY, (_NEW, *summary, at, at + end - start))
                     at += end - start
                     documents += 1
         return documents
@@ -180,7 +180,8 @@ class _Writer:
         assert partition is not None
         return open_partition(self._bus, partition)[0]
 
-    def _remember(self, key: str) -> None:
+    def _record_families(self, key: str) -> None:
+        """Makes the families of the new version those of the partition."""
         manifest = self._bus.manifest_bytes(key)
         assert manifest is not None
         self._db.execute("delete from family where partition = ?", [key])
@@ -220,10 +221,13 @@ class _Writer:
         now = now or Notices()
         return {"failures": now.failures, "skipped": now.skipped, "errors": dict(sorted(now.errors.items()))}
 
-    def _refuse(self, key: str, repeated: Iterable[RepeatedId], error: RepeatedChunks) -> bool:
-        """Removes arrivals with a chunk id of another family; of two arrivals the earlier is kept."""
+    def _refuse(self, key: str, error: RepeatedChunks) -> None:
+        """Removes arrivals with a chunk id of another family; of two arrivals the earlier is kept.
+
+        Raises the error if there is none.
+        """
         refused: set[str] = set()
-        for one in repeated:
+        for one in error.repeated:
             earlier, later = self._family_at(one.earlier_line), self._family_at(one.line)
             if earlier[0] == later[0] or {earlier[0], later[0]} & refused:
                 continue
@@ -236,7 +240,6 @@ class _Writer:
                 self._db.execute("delete from departure where family = ? and target = ?", [family, key])
         if not refused:
             raise error
-        return False
 
     def _arrives(self, key: str, family: str) -> bool:
         query = "select 1 from arrival where partition = ? and family = ?"
@@ -252,4 +255,4 @@ class _Writer:
         raise AssertionError(f"no family has line {line}")
 
 
-_NOTE = f"insert into family (partition, {_COLUMNS}, start, end) values (?, {', '.join('?' * 10)}, ?, ?)"
+_ADD_FAMILY = f"insert into family (partition, {_COLUMNS}, start, end) values (?, {', '.join('?' * 10)}, ?, ?)"

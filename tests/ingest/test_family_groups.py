@@ -14,7 +14,7 @@ from chunksink.chunkbus.identity import family_key
 from chunksink.ingest import codes
 from chunksink.ingest.errors import RecordRefused
 from chunksink.ingest.family_groups import Draft, group_records
-from chunksink.ingest.json_records import Numbered
+from chunksink.ingest.json_records import NumberedRecord
 from chunksink.ingest.model import Empty, Family, Item, Notice
 from tests.ingest.reading import notices, source_of, texts, write_lines
 
@@ -25,7 +25,7 @@ PROVENANCE = {
 }
 
 
-def draft(numbered: Numbered) -> Draft:
+def draft(numbered: NumberedRecord) -> Draft:
     """Of a record {"of": family, "n": index, "text": ..., "version", "count", "not_indexed"}."""
     record = numbered.record
     if "of" not in record:

@@ -12,7 +12,7 @@ from chunksink.chunkbus import findings
 from chunksink.chunkbus.chunk import Record
 from chunksink.ingest import json_records
 from chunksink.ingest.errors import RecordRefused, SourceFailed
-from chunksink.ingest.json_records import Numbered, find_records, parse_record, read_records
+from chunksink.ingest.json_records import NumberedRecord, find_records, parse_record, read_records
 from chunksink.ingest.model import Notice
 
 ROWS = [{"id": number, "text": f'Row {number}: "],[" \\ é'} for number in range(3)]
@@ -33,7 +33,7 @@ def read(path: Path, data: str | bytes, limit: int = 2**20) -> tuple[list[Record
     path.write_bytes(data if isinstance(data, bytes) else data.encode())
     entries = list(read_records(path, is_hit, limit))
     return (
-        [entry.record for entry in entries if isinstance(entry, Numbered)],
+        [entry.record for entry in entries if isinstance(entry, NumberedRecord)],
         [(entry.code, entry.line) for entry in entries if isinstance(entry, Notice)],
     )
 

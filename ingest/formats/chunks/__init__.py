@@ -13,10 +13,10 @@ from chunksink.ingest.family_groups import Draft, group_records
 from chunksink.ingest.formats.chunks import drafts
 from chunksink.ingest.formats.chunks.frameworks import SOURCES, find_text, framework_draft, looks_like_row
 from chunksink.ingest.formats.registry import Format, Match
-from chunksink.ingest.json_records import Numbered
+from chunksink.ingest.json_records import NumberedRecord
 from chunksink.ingest.model import Item, Source
 
-Form = Callable[[Numbered, Source], Draft]
+Form = Callable[[NumberedRecord, Source], Draft]
 """Makes drafts from the records of one form."""
 
 
@@ -54,7 +54,7 @@ def form_of(record: Record) -> Form | None:
     return framework_draft if find_text(record) is not None else None
 
 
-def _draft(numbered: Numbered, source: Source) -> Draft:
+def _draft(numbered: NumberedRecord, source: Source) -> Draft:
     form = form_of(numbered.record)
     if form is not None:
         return form(numbered, source)

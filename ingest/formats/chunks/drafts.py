@@ -11,7 +11,7 @@ from chunksink.chunkbus.identity import derive_document_id, parent_id, resolve_p
 from chunksink.ingest import record_fields
 from chunksink.ingest.codes import SOURCE_EMPTY
 from chunksink.ingest.family_groups import Draft
-from chunksink.ingest.json_records import Numbered
+from chunksink.ingest.json_records import NumberedRecord
 from chunksink.ingest.model import Notice, Source
 from chunksink.ingest.record_fields import add_original, first_string, read_as, tenant_of
 
@@ -26,7 +26,7 @@ CANONICALIZER = ("chunksink-bridge", "5")
 """Increase the version with any change of the field mapping."""
 
 
-def canonical_draft(numbered: Numbered, source: Source) -> Draft:
+def canonical_draft(numbered: NumberedRecord, source: Source) -> Draft:
     """The chunk unchanged, except that one without a tenant or a time gets the run's.
 
     Without a time of its own, its family would get the rank of its partition, which every other file in it raises.
@@ -68,7 +68,7 @@ class MarkdownChunk(msgspec.Struct, gc=False, kw_only=True):
     source_version_id: str | int | None = None
 
 
-def markdown_draft(numbered: Numbered, source: Source) -> Draft:
+def markdown_draft(numbered: NumberedRecord, source: Source) -> Draft:
     """Its id depends on tenant, document and version. If the source has no name, the document is the source."""
     record = numbered.record
     chunk: MarkdownChunk = read_as(MarkdownChunk, record)
@@ -102,7 +102,7 @@ class StructuralChunk(msgspec.Struct, gc=False, kw_only=True):
     index: Count
 
 
-def structural_draft(numbered: Numbered, source: Source) -> Draft:
+def structural_draft(numbered: NumberedRecord, source: Source) -> Draft:
     """Its ids change when files are added, so they are only kept, and identity comes from the path."""
     record = numbered.record
     chunk: StructuralChunk = read_as(StructuralChunk, record)
@@ -137,7 +137,7 @@ class RecorderChunk(msgspec.Struct, gc=False, kw_only=True):
     session_id: int | str | None = None
 
 
-def recorder_draft(numbered: Numbered, source: Source) -> Draft:
+def recorder_draft(numbered: NumberedRecord, source: Source) -> Draft:
     """A pane of a session is the source, unless the record names one. The order is the log's."""
     record = numbered.record
     chunk: RecorderChunk = read_as(RecorderChunk, record)

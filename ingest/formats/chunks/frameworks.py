@@ -13,7 +13,7 @@ from chunksink.chunkbus.identity import derive_document_id
 from chunksink.ingest.errors import RecordRefused
 from chunksink.ingest.family_groups import Draft
 from chunksink.ingest.formats.chunks.drafts import NAMES, foreign_draft, stated_checksum
-from chunksink.ingest.json_records import Numbered
+from chunksink.ingest.json_records import NumberedRecord
 from chunksink.ingest.model import Source
 from chunksink.ingest.record_fields import first_string, tenant_of
 
@@ -58,7 +58,7 @@ def looks_like_row(record: Record) -> bool:
     return _NOT_ROWS.isdisjoint(record) and any(record.get(name) for name in _ONLY_ROWS)
 
 
-def framework_draft(numbered: Numbered, source: Source) -> Draft:
+def framework_draft(numbered: NumberedRecord, source: Source) -> Draft:
     """Frameworks renew ids, or share one among all chunks of a document: an id only separates equal texts."""
     passage = find_text(numbered.record)
     if passage is None:

@@ -22,7 +22,7 @@ from chunksink.ingest.formats.parsed.docling import is_docling, to_parsed
 from chunksink.ingest.formats.parsed.document import ParsedDocument, read_document
 from chunksink.ingest.formats.parsed.render import Renderer, Stretch
 from chunksink.ingest.formats.registry import Format, Match
-from chunksink.ingest.json_records import MAX_VALUE_BYTES, Numbered, read_records
+from chunksink.ingest.json_records import MAX_VALUE_BYTES, NumberedRecord, read_records
 from chunksink.ingest.model import Family, Item, Notice, Source
 from chunksink.ingest.record_documents import ChunkParts, CutDocument, Origin, make_family, store_then_chunk
 from chunksink.ingest.spool import Spool
@@ -71,7 +71,7 @@ class _Reader:
         self._documents = 0
         self._chunks = 0
 
-    def store(self, found: Numbered, spool: Spool) -> Iterator[Notice]:
+    def store(self, found: NumberedRecord, spool: Spool) -> Iterator[Notice]:
         record, skipped = found.record, 0
         if is_docling(record):
             record, skipped = to_parsed(record, self._source.uri)

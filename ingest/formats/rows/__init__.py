@@ -21,7 +21,7 @@ from chunksink.ingest.formats.markdown.records import links_by_passage, text_of_
 from chunksink.ingest.formats.registry import Format, Match
 from chunksink.ingest.formats.rows.row import NAMES, Names, Row, is_row, read_row, row_metadata
 from chunksink.ingest.formats.rows.separated_values import column_name, read_header, read_separated
-from chunksink.ingest.json_records import Numbered, read_records
+from chunksink.ingest.json_records import NumberedRecord, read_records
 from chunksink.ingest.model import Item, Notice, Source
 from chunksink.ingest.record_documents import ChunkParts, CutDocument, make_family, store_then_chunk
 from chunksink.ingest.spool import Spool
@@ -79,12 +79,12 @@ class _Reader:
         if self._is_separated:
             self._names = {role: tuple(map(column_name, names)) for role, names in format_.names.items()}
 
-    def records(self) -> Iterator[Numbered | Notice]:
+    def records(self) -> Iterator[NumberedRecord | Notice]:
         if self._is_separated:
             return read_separated(self._source.path, self._names["text"])
         return read_records(self._source.path, lambda record: bool(self._format.match(record)), MAX_ROW_BYTES)
 
-    def store(self, found: Numbered, spool: Spool) -> Iterator[Notice]:
+    def store(self, found: NumberedRecord, spool: Spool) -> Iterator[Notice]:
         """Reports an earlier row that this one replaces."""
         data = orjson.dumps(found.record)
         replaced = spool.put(self._read(found.record, found.line).origin.family, (found.line, data))

@@ -11,7 +11,7 @@ from typing import Literal
 from chunksink.chunkbus import findings
 from chunksink.ingest.codes import CHUNKING_FAILED
 from chunksink.ingest.errors import SourceFailed
-from chunksink.ingest.json_records import Numbered
+from chunksink.ingest.json_records import NumberedRecord
 from chunksink.ingest.model import Notice
 
 MAX_CHARACTERS = 32 * 2**20
@@ -26,7 +26,7 @@ def read_header(path: Path) -> list[str]:
     return names
 
 
-def read_separated(path: Path, kept: Collection[str]) -> Iterator[Numbered | Notice]:
+def read_separated(path: Path, kept: Collection[str]) -> Iterator[NumberedRecord | Notice]:
     """Every record, with its first line. `kept` names columns whose empty cells also become fields."""
     csv.field_size_limit(max(csv.field_size_limit(), MAX_CHARACTERS))  # of the whole process
     names = read_header(path)
@@ -42,7 +42,7 @@ def read_separated(path: Path, kept: Collection[str]) -> Iterator[Numbered | Not
             yield Notice(findings.WRONG_TYPE, reason, line)
         else:
             fields = zip_longest(names, cells[: len(names)], fillvalue="")
-            yield Numbered(line, {name: cell for name, cell in fields if cell or name in kept})
+            yield NumberedRecord(line, {name: cell for name, cell in fields if cell or name in kept})
 
 
 def column_name(name: str) -> str:

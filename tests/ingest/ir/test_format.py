@@ -17,7 +17,7 @@ from chunksink.ingest.formats.ir import IrFormat
 from chunksink.ingest.formats.ir.reindex import Current, newest, outdated
 from chunksink.ingest.formats.ir.schema import IrRecord, ir_schema
 from chunksink.ingest.formats.registry import Match
-from chunksink.ingest.json_records import Numbered, read_records
+from chunksink.ingest.json_records import NumberedRecord, read_records
 from chunksink.ingest.model import Family
 from chunksink.sinks.projection import project_family
 from tests.conftest import ROOT
@@ -220,8 +220,8 @@ SCHEMA = ROOT / "docs" / "schema" / "ir-schema.json"
 VALIDATOR = jsonschema.Draft202012Validator(ir_schema())
 
 
-def records_of(path: Path) -> list[Numbered]:
-    return [entry for entry in read_records(path, lambda _: True) if isinstance(entry, Numbered)]
+def records_of(path: Path) -> list[NumberedRecord]:
+    return [entry for entry in read_records(path, lambda _: True) if isinstance(entry, NumberedRecord)]
 
 
 def test_schema_when_published_is_the_one_that_records_are_checked_against() -> None:

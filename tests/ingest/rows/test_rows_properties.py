@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from chunksink.chunkbus import findings
 from chunksink.ingest.formats.markdown.policy import V1, V2, Policy
 from chunksink.ingest.formats.rows.separated_values import read_separated
-from chunksink.ingest.json_records import Numbered
+from chunksink.ingest.json_records import NumberedRecord
 from chunksink.ingest.model import Source
 from tests.conftest import HEAVY, examples
 from tests.ingest.reading import families, notices, solid
@@ -62,7 +62,7 @@ def test_separated_values_are_read_like_json(
         writer = csv.DictWriter(file, NAMES, delimiter=separator, quoting=quoting)
         writer.writeheader()
         writer.writerows(written)
-    records = [found.record for found in read_separated(path, ()) if isinstance(found, Numbered)]
+    records = [found.record for found in read_separated(path, ()) if isinstance(found, NumberedRecord)]
     assert records == [{name: row[name] for name in NAMES if row.get(name)} for row in written]
 
 
