@@ -15,7 +15,7 @@ from chunksink.ingest.errors import NotRead, RecordRefused
 from chunksink.ingest.formats.markdown.document import Structure
 from chunksink.ingest.formats.markdown.passages import Passage
 from chunksink.ingest.formats.markdown.policy import Policy
-from chunksink.ingest.formats.markdown.records import PassageText, chunk_path, fields_of
+from chunksink.ingest.formats.markdown.records import PassageText, chunk_path, place_and_size
 from chunksink.ingest.formats.registry import Format
 from chunksink.ingest.json_records import NumberedRecord
 from chunksink.ingest.model import Empty, Family, Item, Notice, Source
@@ -124,7 +124,7 @@ def _build_chunks(format_: Format, source: Source, document: CutDocument, ids: I
         fields = record_fields.keep({"source": origin.source, "metadata": kept | metadata})
         record_fields.add_original(fields, metadata=moved, provenance=replaced)
         headings = list(structure.sections[passage.section])
-        fields |= {"parent_id": origin.parent_id, **fields_of(passage, text, headings, format_.canonicalizer[1])}
+        fields |= {"parent_id": origin.parent_id, **place_and_size(passage, text, headings, format_.canonicalizer[1])}
         fields |= {"chunk_path": chunk_path(headings, passage.element), "kind": passage.kind.value}
         fields |= {"chunk_index": index, "chunk_count": len(passages), "overlap_chars": text.overlap_chars}
         fields |= {"producer": source.producer} | ({} if origin.tenant is None else {"tenant_id": origin.tenant})

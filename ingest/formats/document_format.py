@@ -35,7 +35,7 @@ Places = dict[int, int | str]  # numbers of pages or slides, or names of sheets,
 
 
 class Part(NamedTuple):
-    """A paragraph, a table in Markdown, or a heading of a level from 1; and the white space before it."""
+    """A paragraph, a table in Markdown, or a heading (`level` from 1). `gap` is the white space before it."""
 
     text: str
     level: int = 0
@@ -127,7 +127,7 @@ def build_document(parts: Iterable[Part]) -> tuple[Structure, Places]:
 
 
 def parts_of_lines(lines: Iterable[str], levels: Mapping[int, int], place: int | str = 0) -> Iterator[Part]:
-    """The runs of blank and of other lines; a line whose number has a level is a heading."""
+    """Parts of consecutive blank lines, or of others. A line whose number has a level is a heading."""
     runs = groupby(enumerate(lines), key=lambda line: line[0] if line[0] in levels else -1 - bool(line[1].strip()))
     for _, run in runs:
         numbers, words = zip(*run, strict=True)

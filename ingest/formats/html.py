@@ -26,7 +26,7 @@ _SITE_ROLES = ("navigation", "banner", "contentinfo", "search", "menu", "menubar
 _AROUND = "ancestor::article|ancestor::section|ancestor::blockquote"
 _PERMALINK = re.compile(r"[\s\u200b\ufe0e]*[¶#§🔗\uf0c1↑]?[\s\u200b\ufe0e]*")
 _CHARSET = re.compile(rb"<(?:meta|\?xml)\b[^>]*?(?:charset|encoding)\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
-# Browsers read these names as the larger character set.
+# Browsers use these larger character sets instead of the named ones.
 _LARGER = {"iso8859-1": "cp1252", "ascii": "cp1252", "gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932"}
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ue000-\ue002\ufffe\uffff]")
 _END_OF_PAGE = re.compile(r"</(?:body|html)\s*>", re.IGNORECASE)  # browsers read on below it
@@ -36,7 +36,8 @@ _ESCAPE = "\ue000"
 _CODE_OR_SIGN = re.compile(
     r"(?s)<(pre|code|kbd|samp)\b.*?</\1>|(?:&lt;(?=[A-Za-z/!?])|&amp;(?=#?\w{1,32};)|\[(?=[^\[\]<]*\][(:])|```|~~~)"
 )
-# Until the Markdown is parsed, a number between two private characters marks the place of a link or a heading's id.
+# A mark is the number of a note (a link, or the id of a heading) between two private characters. It keeps the place of
+# the note until the Markdown is parsed.
 _SPACE_AFTER_MARKS = re.compile("(?<= )((?:\ue001\\d+\ue002)+) ")
 _MARK = re.compile("\ue001(\\d*)\ue002?")
 
@@ -67,9 +68,9 @@ def html_to_markdown(page: str) -> str:
 
 
 def body_document(body: Any, resolve: Callable[[str], str], left_out: Counter[str]) -> Structure:
-    """An element as a document. Links lead to `resolve(address)`, or nowhere if that is empty."""
+    """An element as a document. `resolve` makes the URL of an address; a link with an empty URL becomes text."""
     markdown, notes = _to_markdown(body, resolve, left_out)
-    # A page has no front matter: below an empty line, a rule is one.
+    # A page has no front matter; below an empty line, `---` is read as a rule.
     return _without_marks(f"\n{markdown}" if markdown.startswith(("---", "+++")) else markdown, notes)
 
 
@@ -148,7 +149,7 @@ def _drop(element: Any) -> None:
 
 
 def _to_markdown(body: Any, resolve: Callable[[str], str], left_out: Counter[str]) -> tuple[str, list[Link | str]]:
-    """The Markdown of an element with marks in it, and the links and heading ids for their numbers."""
+    """The Markdown of an element with marks in it, and their notes."""
     from html_to_markdown import ConversionOptions, PreprocessingOptions, convert
     from lxml import etree
 
@@ -189,7 +190,7 @@ def _tidy(body: Any, resolve: Callable[[str], str], left_out: Counter[str]) -> l
             element.text = f" {one_line(element.get('alt', ''))} "
             left_out["pictures without text"] += element.text.isspace()
         address = element.get("data-src") or element.get("src") or element.get("href", "")
-        with suppress(ValueError):  # brackets without an address of IPv6
+        with suppress(ValueError):  # brackets that are not an IPv6 address
             if url := resolve("".join(address.splitlines()).strip()):
                 _mark(element, Link(url, LinkKind.IMAGE if is_picture else classify(url), 0), notes)
         if not element.tail and (following := element.getnext()) is not None and following.tag == "a" and address:
@@ -206,7 +207,7 @@ def _tidy(body: Any, resolve: Callable[[str], str], left_out: Counter[str]) -> l
 
 
 def _mark(element: Any, note: Link | str, notes: list[Link | str]) -> None:
-    """Puts the number of a note after the first words of an element, where it does not affect escaping."""
+    """Puts the number of a note after the first words of an element. Before them, it would change their escaping."""
     if note:
         first = next((inner for inner in element.iter("*") if inner.text and not inner.text.isspace()), element)
         text = first.text or ""
@@ -219,7 +220,7 @@ def _without_marks(markdown: str, notes: list[Link | str]) -> Structure:
     """The document of the Markdown, with links and anchors at the marks, and addresses in the text as links."""
     from chunksink.ingest.formats.markdown.structure import parse
 
-    # Parsing the same without marks does not change it again.
+    # The text is normalised with the marks in it, so that offsets stay the same when it is parsed without them.
     marked = _SPACE_AFTER_MARKS.sub(r"\1", parse(markdown).text)
     document = parse(_MARK.sub("", marked))
     begins = [block.start for block in document.blocks]

@@ -27,7 +27,7 @@ _MAX_PART = 16 * 2**20  # mammoth needs fifty times as much memory
 _BODY = "word/document.xml"
 _STYLES = "word/styles.xml"
 _LEFT_OUT = r"word/(comments|header|footer|charts/chart|diagrams/data)\d*\.xml"
-_UNKNOWN = ("fldSimple", "dir", "bdo", "ruby", "rubyBase", "rt", "AlternateContent", "Choice", "Fallback")
+_UNKNOWN_TO_MAMMOTH = ("fldSimple", "dir", "bdo", "ruby", "rubyBase", "rt", "AlternateContent", "Choice", "Fallback")
 _PRESENTATION = "ppt/presentation.xml"
 _DRAWING = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _RELATED = ("diagramData", "chart", "notesSlide")
@@ -61,12 +61,13 @@ class DocxFormat(DocumentFormat):
 
 
 def _tidied_body(data: bytes, styles: dict[str, Any], left_out: Counter[str]) -> bytes:
+    """The main part without elements unknown to mammoth. Paragraphs of heading styles get the styles that it knows."""
     from lxml import etree
 
     root = _parse_xml(data)
     word = f"{{{etree.QName(root).namespace}}}"
     left_out["formulas"] += sum(1 for _ in root.iter("{*}oMath"))
-    etree.strip_tags(root, *(f"{{*}}{name}" for name in _UNKNOWN))
+    etree.strip_tags(root, *(f"{{*}}{name}" for name in _UNKNOWN_TO_MAMMOTH))
     for about in root.iter(f"{word}pPr"):
         style, outline = (about.find(f"{word}{name}") for name in ("pStyle", "outlineLvl"))
         if heading := _heading(_value(outline)) or _heading_of_style(_value(style), styles):
@@ -229,8 +230,8 @@ class EpubFormat(DocumentFormat):
             spine = [items[each.get("idref")] for each in package.iter("{*}itemref") if each.get("idref") in items]
             paths = (posixpath.join(posixpath.dirname(path), unquote(item.get("href", ""))) for item in spine)
             chapters = list(map(posixpath.normpath, paths))
-            if (lock := "META-INF/encryption.xml") in archive.namelist():  # fonts may be encrypted, chapters may not
-                references = _parse_xml(archive.read(lock)).iter("{*}CipherReference")
+            if (encryption := "META-INF/encryption.xml") in archive.namelist():  # fonts may be encrypted
+                references = _parse_xml(archive.read(encryption)).iter("{*}CipherReference")
                 if not {unquote(each.get("URI", "")) for each in references}.isdisjoint(chapters):
                     raise SourceFailed(CHUNKING_FAILED, "its text is encrypted (DRM)")
             for name in chapters:

@@ -1,4 +1,4 @@
-"""Drafts of canonical chunks, and of those of the specifications: 001 Markdown, 003 structural, 004 recorder."""
+"""Drafts from canonical chunks, and from chunks of the specifications 001 Markdown, 003 structural, 004 recorder."""
 
 from typing import Any
 
@@ -27,9 +27,9 @@ CANONICALIZER = ("chunksink-bridge", "5")
 
 
 def canonical_draft(numbered: NumberedRecord, source: Source) -> Draft:
-    """The chunk unchanged, except that one without a tenant or a time gets the run's.
+    """The chunk unchanged, except that one without a tenant or a time gets those of the run.
 
-    Without a time of its own, its family would get the rank of its partition, which every other file in it raises.
+    A family without a time would have the rank of its partition, which rises with every other file in it.
     """
     record = record_fields.check(orjson.loads(numbered.data))
     own_id, own_tenant, own_time = record["chunk_id"], tenant_of(record), record.get("created_at")
@@ -75,7 +75,7 @@ def markdown_draft(numbered: NumberedRecord, source: Source) -> Draft:
     return foreign_draft(
         record,
         source,
-        placed={"chunk_id", "document_id", "ordinal", "chunk_text"},
+        used={"chunk_id", "document_id", "ordinal", "chunk_text"},
         text=chunk.chunk_text,
         name=first_string(record, *NAMES),
         fallback_name=chunk.document_id,
@@ -103,13 +103,13 @@ class StructuralChunk(msgspec.Struct, gc=False, kw_only=True):
 
 
 def structural_draft(numbered: NumberedRecord, source: Source) -> Draft:
-    """Its ids change when files are added, so they are only kept, and identity comes from the path."""
+    """Identity comes from the path. The record's own ids are kept as fields, because they change if files are added."""
     record = numbered.record
     chunk: StructuralChunk = read_as(StructuralChunk, record)
     return foreign_draft(
         record,
         source,
-        placed={"text", "index"},
+        used={"text", "index"},
         text=chunk.text,
         name=chunk.source.path,
         fallback_name=chunk.doc_id,
@@ -149,7 +149,7 @@ def recorder_draft(numbered: NumberedRecord, source: Source) -> Draft:
     return foreign_draft(
         record,
         source,
-        placed={"chunk_id", "text"},
+        used={"chunk_id", "text"},
         text=chunk.text,
         name=name,
         fallback_name=pane,
@@ -165,7 +165,7 @@ def foreign_draft(
     record: Record,
     source: Source,
     *,
-    placed: set[str],
+    used: set[str],
     text: str,
     name: str | None,
     fallback_name: str,
@@ -179,15 +179,15 @@ def foreign_draft(
     version: tuple[Any, ...] | None = None,
     order: tuple[Any, ...] = (),
 ) -> Draft:
-    """The draft of a chunk; fields that are not `placed` are kept.
+    """The draft of a chunk; fields that are not in `used` are kept.
 
-    `fallback_name` identifies a source without a name. `chunk_id` is the record's, if the form has lasting ones, and
-    `id_tenant` the tenant that its formula already includes. Other arguments default to the record's general fields.
+    `fallback_name` identifies a source without a name. `chunk_id` is the record's id, if such ids stay the same.
+    `id_tenant` is the tenant that this id depends on. Other arguments default to the record's general fields.
     """
     tenant = tenant or tenant_of(record) or source.tenant
     checksum = checksum or stated_checksum(record)
     fields = record_fields.keep(
-        {field: value for field, value in record.items() if field not in placed | {"provenance", "tenant_id"}}
+        {field: value for field, value in record.items() if field not in used | {"provenance", "tenant_id"}}
     )
     provenance, replaced = record_fields.make_provenance(
         record.get("provenance"),

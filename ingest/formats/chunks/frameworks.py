@@ -31,7 +31,7 @@ _WRAPPER = ("lc", "type", "id", "kwargs")
 
 
 class FrameworkText(NamedTuple):
-    """The text and metadata of a record, the name of the metadata, and the fields beside the two."""
+    """A record split into its text, its metadata, and the other fields. `name` is the name of the metadata field."""
 
     record: Record
     text: str
@@ -54,12 +54,12 @@ def find_text(record: Record) -> FrameworkText | None:
 
 
 def looks_like_row(record: Record) -> bool:
-    """Whether a passage is rather a whole document: it has a title, or the id of a database."""
+    """Whether the record may be a whole document, since it has a title or a database id."""
     return _NOT_ROWS.isdisjoint(record) and any(record.get(name) for name in _ONLY_ROWS)
 
 
 def framework_draft(numbered: NumberedRecord, source: Source) -> Draft:
-    """Frameworks renew ids, or share one among all chunks of a document: an id only separates equal texts."""
+    """Ids of frameworks change, or are shared by all chunks of a document, so they only distinguish equal texts."""
     passage = find_text(numbered.record)
     if passage is None:
         raise RecordRefused(findings.FIELD_MISSING, "has no text with metadata")
@@ -76,7 +76,7 @@ def framework_draft(numbered: NumberedRecord, source: Source) -> Draft:
     return foreign_draft(
         _with_metadata(passage),
         source,
-        placed=set(),
+        used=set(),
         text=text,
         name=name,
         fallback_name=own_id or "",
@@ -88,7 +88,7 @@ def framework_draft(numbered: NumberedRecord, source: Source) -> Draft:
 
 
 def _with_metadata(passage: FrameworkText) -> Record:
-    """The fields with the metadata, and with what the contract has a field for."""
+    """The other fields with the metadata, and with the headings and the page that it contains."""
     rest, _, metadata, name = passage
     record = {**rest, "metadata" if rest.get("metadata") is None else name: metadata}
     levels = sorted((int(match[1]), metadata[name]) for name in metadata if (match := _HEADING.fullmatch(name)))

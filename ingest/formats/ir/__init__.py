@@ -80,7 +80,7 @@ def identity(path: str, content_hash: str, chunk_index: int) -> tuple[str, str]:
 
 
 def canonical_paths(path: str) -> list[str]:
-    """The canonical forms of an absolute path (for Windows in lower case, with either separator); none if relative."""
+    """The canonical forms of an absolute path; none for a relative one. On Windows: lower case, `\\` or `/`."""
     if _WINDOWS.match(path):
         backward = normalise_source(path).lower().replace("/", "\\")
         return [backward, backward.replace("\\", "/")]

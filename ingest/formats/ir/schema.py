@@ -32,7 +32,7 @@ class Source(msgspec.Struct, gc=False, kw_only=True):
 
 
 class Provenance(msgspec.Struct, gc=False, kw_only=True):
-    """What extracted the record. `model` names OCR and ASR models, `ocr_*` and `asr_*`."""
+    """The extractor of the record. `model` names OCR and ASR models, `ocr_*` and `asr_*`."""
 
     extractor_name: Name
     extractor_version: Name
@@ -41,7 +41,7 @@ class Provenance(msgspec.Struct, gc=False, kw_only=True):
 
 
 class Content(msgspec.Struct, gc=False, kw_only=True):
-    """What it says. A record without text may say null."""
+    """The text, null if there is none, and facts about it."""
 
     content_text: str | None
     content_truncated: bool | None = None
@@ -52,7 +52,7 @@ class Content(msgspec.Struct, gc=False, kw_only=True):
 
 
 class Locator(msgspec.Struct, gc=False, kw_only=True):
-    """Where in the file the record lies, for links into it."""
+    """The record's place in the file, for links into it."""
 
     page_number: Count | None = None
     page_end: Count | None = None
@@ -64,7 +64,7 @@ class Locator(msgspec.Struct, gc=False, kw_only=True):
 
 
 class Segment(msgspec.Struct, gc=False, kw_only=True):
-    """A unit as the format has it; audio and video carry `start` and `end`, and may carry words with their times."""
+    """A unit of the file's format. Audio and video have `start` and `end`, and may have words with their times."""
 
     type: Literal["page", "slide", "sheet", "row", "table", "paragraph", "transcript", "note"] | None = None
     text: str | None = None

@@ -26,16 +26,16 @@ _MOST_LINES = 40  # of a component's tag, or to the content of a directive
 def without_directives(lines: list[str], *, is_mdx: bool) -> list[str]:
     """The lines without directives, and without the indentation of their content."""
     shown: list[str | None] = []  # None: removed
-    insides: list[int] = []  # the least indentation of the content of each open directive
+    contents: list[int] = []  # of each open directive: the least indentation of its content
     fence = ""
     for number, line in enumerate(lines):
         if number < len(shown):  # removed with an earlier line
             continue
         words, indentation = line.strip(), _indentation(line)
-        while insides and words and not fence and indentation < insides[-1]:
-            insides.pop()
-        if insides:
-            line = " " * (indentation - _STEP * len(insides)) + line.lstrip()
+        while contents and words and not fence and indentation < contents[-1]:
+            contents.pop()
+        if contents:
+            line = " " * (indentation - _STEP * len(contents)) + line.lstrip()
         if len(words) > _LONGEST:
             shown.append(line)
         elif fence:
@@ -48,7 +48,7 @@ def without_directives(lines: list[str], *, is_mdx: bool) -> list[str]:
         elif (directive := _INDENTING.fullmatch(words)) and indentation + _STEP <= _indentation(
             next(filter(str.strip, lines[number + 1 : number + _MOST_LINES]), "")
         ):
-            insides.append(indentation + _STEP)
+            contents.append(indentation + _STEP)
             shown.append(_title(line, directive))
         elif directive := _LINE.fullmatch(words):
             shown.append(_title(line, directive))

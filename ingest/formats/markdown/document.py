@@ -23,10 +23,10 @@ class Kind(StrEnum):
 class Block(NamedTuple):
     """A structural unit: the lines `[start, end)` of the normalised text, as offsets of characters.
 
-    `section` indexes `Structure.sections`. `list_number` is different for each top-level list, and None outside of
-    lists; `container` is the same for lists and quotes. `element` names the list, table or code block within its
-    section, such as `ul[1]`. `detail` is the header row of a table or the language of code. A block that `is_whole` is
-    never cut, even if it is large.
+    `section` is an index of `Structure.sections`. `list_number` is the number of the top-level list, None outside of
+    lists. `container` is the number of the top-level list or quote. `element` names the list, table or code block
+    within its section, such as `ul[1]`. `detail` is the header row of a table, or the language of code. A block that
+    `is_whole` is never cut, even if it is large.
     """
 
     kind: Kind

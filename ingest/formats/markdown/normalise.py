@@ -82,7 +82,7 @@ def one_line(text: str) -> str:
 
 
 def shortened(text: str) -> str:
-    """The text, cut after a word if it is longer than `MAX_REPEATED`."""
+    """The text; a longer one than `MAX_REPEATED` is cut after a word."""
     if len(text) <= MAX_REPEATED:
         return text
     head = text[: MAX_REPEATED - 1]

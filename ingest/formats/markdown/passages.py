@@ -7,8 +7,9 @@ rows without column names.
 Blocks without a word, such as a rule below a table, join the block above if no prose follows. Overlap stays within a
 section. A last sentence that ends with a colon introduces the next passage, so its overlap may be longer.
 
-A run is what may be packed together. By a soft policy it is a section, made of units: a list, a quote, or a block
-outside of both. By others it is a paragraph or several, a list, a table or a code block, and every block is a unit.
+A run is a sequence of blocks that a passage may combine. With `joins_blocks` it is a section, made of units: a list, a
+quote, or a block outside of both. Otherwise a run is one or more paragraphs, a list, a table or a code block, and every
+block is a unit.
 """
 
 import re
@@ -42,7 +43,7 @@ class Passage(NamedTuple):
     element: str
     detail: str
     part: int
-    """Its number among the parts of a run (by a soft policy, of the unit that it begins in), from 0."""
+    """Its number among the parts of a run (with `joins_blocks`, of the unit that it begins in), from 0."""
     header: str = ""
     """In later parts of a table: the repeated header, with a line break."""
 
@@ -63,13 +64,13 @@ def cut(document: Structure, policy: Policy) -> Iterator[Passage]:
 
 
 def _sections(document: Structure) -> Iterator[list[Block]]:
-    """The blocks of each section; those that may not be cut are separate."""
+    """The blocks of each section. A block that is never cut is a run by itself."""
     for _, run in groupby(document.blocks, lambda block: (block.section, block.start if block.is_whole else -1)):
         yield list(run)
 
 
 def _runs(document: Structure) -> list[list[Block]]:
-    """Blocks between two boundaries, each with the blocks without words below it."""
+    """The blocks between two boundaries. Blocks without words join the run above them."""
     runs: list[list[Block]] = []
     for block in document.blocks:
         if runs and not _is_boundary(runs[-1][-1], block):
@@ -157,7 +158,7 @@ class _Cutter:
             yield self._passage(start, own, above + size, part, header.text)
 
     def _pieces_of(self, run: list[Block]) -> Iterator[Slice]:
-        """The pieces of the blocks. By a soft policy a unit that fits is one piece."""
+        """The pieces of the blocks. With `joins_blocks`, a unit that fits is one piece."""
         units = [[block] for block in run]
         if self._policy.joins_blocks:
             units = [list(unit) for _, unit in groupby(run, attrgetter("unit"))]
@@ -204,7 +205,7 @@ class _Cutter:
             return nothing
         if not is_later_part and last.kind is not Kind.PROSE:
             return nothing
-        joins_blocks, blocks = self._policy.joins_blocks, [piece.block for piece in self._last_own]
+        blocks = [piece.block for piece in self._last_own]
         room = self._policy.hard_max - first.tokens - header.tokens
         short = self._policy.overlap_of(self._policy.target)
         if all(block.is_heading for block in blocks) and last.tokens <= min(room, short):
@@ -214,9 +215,9 @@ class _Cutter:
         longest = 2 * share if is_later_part else max(share, short) if introduces else share
         one, several = min(room, longest), min(room, share)
         own_start = last.own_start
-        if joins_blocks and is_later_part:
+        if self._policy.joins_blocks and is_later_part:
             own_start = next(piece.start for piece in self._last_own if piece.block.unit == first.block.unit)
-        elif joins_blocks:  # only the words that introduce this passage
+        elif self._policy.joins_blocks:  # only the words that introduce this passage
             several = 0
             one = one if introduces and blocks[-1].kind is Kind.PROSE else 0
         if one <= 0 or last.end <= header.rows:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from chunksink.ingest.formats.markdown import tokens
 from chunksink.ingest.formats.markdown.document import Block, Kind
 from chunksink.ingest.formats.markdown.policy import Policy
-from chunksink.ingest.formats.markdown.tokens import MARK, Counter
+from chunksink.ingest.formats.markdown.tokens import MARK, CountTokens
 
 # Repetitions are bounded, or a million full stops would take quadratic time. The pattern begins with a character
 # class, because searching for one of a few characters is fast.
@@ -53,7 +53,7 @@ class BlockCutter:
 
     text: str
     policy: Policy
-    count: Counter
+    count: CountTokens
 
     def cut(self, block: Block) -> Iterator[Slice]:
         """Pieces of at most `hard_max` tokens; the block itself if it fits or may not be cut."""
@@ -63,7 +63,10 @@ class BlockCutter:
             yield from self.cut_to(block.start, block.end, block, self.policy.hard_max, (block.kind, Kind.CODE))
 
     def cut_to(self, start: int, end: int, block: Block, most: int, kinds: tuple[Kind, ...]) -> Iterator[Slice]:
-        """The stretch if it fits, else its sentences (or lines) by the first of these kinds, at last windows."""
+        """Pieces of at most `most` tokens: the whole stretch, or its sentences or lines, or windows of tokens.
+
+        `kinds`: how to cut it, one after the other, until the pieces fit.
+        """
         size = self._size(start, end)
         if size <= most:
             if size:

@@ -30,7 +30,7 @@ class Policy:
     name: str = "v1"
     rules: str = "10"
     joins_blocks: bool = False
-    """Whether lists, tables, code and quotes join their neighbours in a section. They are still units."""
+    """Whether a chunk may contain lists, tables, code and quotes together with other blocks of the section."""
     ids_survive_edits: bool = False
     """Whether ids depend on the text of a chunk, not on the version of its source."""
     drops_directives: bool = False

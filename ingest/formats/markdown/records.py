@@ -62,7 +62,7 @@ def build_records(
             "source": {"source_uri": source.uri, "source_type": format_.source_type},
             "metadata": about | _metadata(document, passage, ordinal, shown, links[ordinal]),
             "producer": source.producer,
-            **fields_of(passage, shown, headings, policy.policy_id),
+            **place_and_size(passage, shown, headings, policy.policy_id),
             **({} if source.tenant is None else {"tenant_id": source.tenant}),
         }
         yield new_chunk(
@@ -76,7 +76,7 @@ def build_records(
         )
 
 
-def fields_of(passage: Passage, shown: PassageText, headings: list[str], policy_id: str) -> Record:
+def place_and_size(passage: Passage, shown: PassageText, headings: list[str], policy_id: str) -> Record:
     """The place and the size of a passage, as fields of its chunk."""
     return {
         "span": {"char_range": {"char_start": shown.start, "char_end": shown.end}, "section": headings},

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from functools import partial
 
-Counter = Callable[[int, int], int]
+CountTokens = Callable[[int, int], int]
 """Counts the tokens of `text[start:end]`."""
 
 VERSION = "words-1"
@@ -43,7 +43,7 @@ def count(text: str) -> int:
     return sum(1 for _ in _TOKEN.finditer(text)) if of_part is None else of_part(0, len(text))
 
 
-def counter(text: str) -> Counter:
+def counter(text: str) -> CountTokens:
     """A counter for many parts of one text. The counts of parts cut between tokens add up to that of the whole."""
     of_part = _counter_without_marks(text) if len(text) <= _MOST_COUNTED_AT_ONCE else None
     return of_part or (lambda start, end: count(text[start:end]))
@@ -67,7 +67,7 @@ _SPACES_BEYOND_LATIN = re.compile(f"[{_OTHER_SPACE}]")
 _LETTERS_BEYOND_LATIN = re.compile(f"[{_LETTER}\\0-\\xff]+")
 
 
-def _counter_without_marks(text: str) -> Counter | None:
+def _counter_without_marks(text: str) -> CountTokens | None:
     """A fast counter with the results of `_TOKEN`; None for a text with marks."""
     if not text.isascii():
         beyond = text.encode("utf-8", "surrogatepass").translate(None, _ASCII).decode("utf-8", "surrogatepass")

@@ -20,7 +20,7 @@ CHUNKS_PER_PART = 64
 """The most chunks of one document (not part of the policy). A growing log changes only a pane's last document."""
 
 Contributions = tuple[tuple[int, Event], ...]
-"""Events and the offsets in a text where their contributions begin; the first offset may be negative."""
+"""Events, each with the offset in a text where its contribution begins. The first offset may be negative."""
 
 
 @dataclass(frozen=True, slots=True)
