@@ -3,6 +3,7 @@
 import os
 import sqlite3
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -115,10 +116,9 @@ def versions_of(one: Format) -> str | None:
 
 
 def _signature(path: bytes) -> Signature | None:
-    try:
+    with suppress(OSError):  # reading it reports the error
         return Signature.of(os.stat(path))  # noqa: PTH116 (many files)
-    except OSError:
-        return None  # reading it reports the error
+    return None
 
 
 def _format_of(path: bytes, options: Options, formats: Mapping[str, Format], is_named: bool, last: str | None) -> str:

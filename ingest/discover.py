@@ -46,7 +46,7 @@ class Discovery:
             return True
         excluded = patterns(options.exclude, "--exclude")
         for scope in self.scopes:
-            if options.exclude and path.is_relative_to(scope.path):
+            if path.is_relative_to(scope.path):
                 below = path.relative_to(scope.path)
                 folders = [f"{folder}/" for folder in below.parents if folder != Path()]
                 return any(map(excluded.match_file, [str(below), *folders]))
@@ -107,7 +107,7 @@ class _Walk:
     ) -> None:
         self.discovery = Discovery()
         self._roots, self._db, self._options = roots, db, options
-        self._suffixes, self._reads_bare = tuple(filter(None, suffixes)), "" in suffixes
+        self._suffixes, self._reads_without_suffix = tuple(filter(None, suffixes)), "" in suffixes
         self._excluded = patterns(options.exclude, "--exclude")
         self._included = patterns(options.include, "--include")
         self._outputs = {os.path.realpath(folder) for folder in outputs}
@@ -132,7 +132,7 @@ class _Walk:
                 pending += self._list(folder, str(top))
 
     def _list(self, folder: str, top: str) -> Iterator[str]:
-        """Adds the files of a folder, and returns the folders in it to walk."""
+        """Adds the files of a folder to `found`, and yields the folders in it to walk."""
         prefix = self._roots.prefix_of(Path(folder))
         below = "" if folder == top else f"{folder.removeprefix(top).lstrip('/')}/"
         try:
@@ -143,7 +143,7 @@ class _Walk:
                     if entry.name.startswith(".") or self._excluded.match_file(path):
                         continue
                     if is_folder:
-                        if self._is_walked(entry, f"{prefix}{entry.name}/"):
+                        if not self._skips_folder(entry, f"{prefix}{entry.name}/"):
                             yield entry.path
                     elif self._is_source(entry.name, path, f"{prefix}{entry.name}"):
                         if entry.is_symlink() and self._leads_outside(entry.path):
@@ -159,7 +159,7 @@ class _Walk:
             self.discovery.unlisted = folder
 
     def _is_source(self, name: str, path: str, uri: str) -> bool:
-        has_suffix = name.lower().endswith(self._suffixes) or (self._reads_bare and "." not in name)
+        has_suffix = name.lower().endswith(self._suffixes) or (self._reads_without_suffix and "." not in name)
         if has_suffix or self._included.match_file(path):
             return True
         # A file that was once included is read again without the option.
@@ -170,23 +170,22 @@ class _Walk:
         is_inside = real in self._named or any(real.startswith(f"{named.rstrip('/')}/") for named in self._named)
         return not (is_inside or self._options.follow_links)
 
-    def _is_walked(self, entry: os.DirEntry[str], uri: str) -> bool:
+    def _skips_folder(self, entry: os.DirEntry[str], uri: str) -> bool:
+        """Whether to skip a folder in a folder; reports the reason. Named folders are read."""
         real = os.path.realpath(entry.path)
-        if entry.is_symlink():
-            if real not in self._named:
-                self._leave_out(uri, codes.FOLDER_LINKED, "is a link to a folder; to read it, name it")
-            return False
         if real in self._named:
-            return True
-        if real in self._outputs:
+            return entry.is_symlink()  # the link's target is walked by itself
+        if entry.is_symlink():
+            self._leave_out(uri, codes.FOLDER_LINKED, "is a link to a folder; to read it, name it")
+        elif real in self._outputs:
             self._leave_out(uri, codes.FOLDER_IS_OUTPUT, "chunksink writes there")
         elif os.path.isdir(f"{real}/canonical") and os.path.isdir(f"{real}/manifest"):  # noqa: PTH112 (many folders)
             self._leave_out(uri, codes.FOLDER_IS_OUTPUT, "is a bus of chunks; to read it, name it")
         elif reason := _filled_by_tool(real):
             self._leave_out(uri, codes.FOLDER_OF_TOOL, f"{reason}; to read it, name it")
         else:
-            return True
-        return False
+            return False
+        return True
 
     def _leave_out(self, uri: str, code: str, reason: str) -> None:
         self.discovery.left_out.append(Failure(printable(uri), code, reason))

@@ -2,7 +2,6 @@
 
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 from hashlib import sha256
 from itertools import groupby
@@ -45,30 +44,27 @@ def load_partitions(db: sqlite3.Connection, bus: BusRoot, placement: Placement, 
 
 
 def _load(db: sqlite3.Connection, bus: BusRoot, key: str, placement: Placement, *, trust_cache: bool) -> bool:
+    known = db.execute("select * from partition where key = ?", [key]).fetchone()
     if bus.bucket is not None and trust_cache and (data := bus.known_manifest(key)) is not None:
         row = (key, sha256(data).hexdigest(), *signature_of(bus, key))
-        are_chunks_there = bus.bucket.has_chunks(key, committed_checksum(data))
-        if are_chunks_there and db.execute("select * from partition where key = ?", [key]).fetchone() == row:
+        if row == known and bus.bucket.has_chunks(key, committed_checksum(data)):
             return False  # known by its manifest, without downloading its chunks
     try:
         file, manifest = open_partition(bus, key)
     except OSError:
-        file, manifest = None, None
-    if file is not None and manifest is not None:
-        with file:
-            row = (key, sha256(manifest).hexdigest(), *signature_of(bus, key, file))
-            is_known = db.execute("select * from partition where key = ?", [key]).fetchone() == row
-            if is_known and trust_cache:
-                return False
-            if _is_valid(bus, key, placement):
-                forget(db, key)
-                _fill(db, key, _families(file))
-                db.execute("insert into partition values (?, ?, ?, ?, ?, ?)", row)
-                return not is_known
-    elif placement.only in (None, key):
         _is_valid(bus, key, placement)
-    forget(db, key)  # this run only resolves links to it
-    return True
+        forget(db, key)
+        return True
+    with file:
+        row = (key, sha256(manifest or b"").hexdigest(), *signature_of(bus, key, file))
+        if row == known and trust_cache:
+            return False
+        is_valid = _is_valid(bus, key, placement)
+        forget(db, key)  # if it is invalid, this run only resolves links to it
+        if is_valid:
+            _load_families(db, key, file)
+            db.execute("insert into partition values (?, ?, ?, ?, ?, ?)", row)
+        return row != known or not is_valid
 
 
 def _is_valid(bus: BusRoot, key: str, placement: Placement) -> bool:
@@ -92,19 +88,14 @@ def forget(db: sqlite3.Connection, key: str) -> None:
     db.execute("delete from partition where key = ?", [key])
 
 
-def _families(file: BinaryIO) -> Iterator[tuple[Sequence[Record], int, int]]:
-    """Each family, and the offsets of its lines, which an ingest writes next to each other."""
+def _load_families(db: sqlite3.Connection, key: str, file: BinaryIO) -> None:
+    """Records each family and the offsets of its lines, which an ingest writes next to each other."""
     lines = ((orjson.loads(line), place.offset, place.offset + place.length + 1) for place, line in read_lines(file))
     for _, members in groupby(lines, key=lambda line: family_key(parent_id(line[0]), tenant_id(line[0]))):
         records, starts, ends = zip(*members, strict=True)
-        yield records, starts[0], ends[-1]
-
-
-def _fill(db: sqlite3.Connection, key: str, families: Iterable[tuple[Sequence[Record], int, int]]) -> None:
-    for records, start, end in families:
         summary = summarise(records)
         origin = _origin_of(records[0], summary.name)
-        row = (key, *summary, origin, start, end)
+        row = (key, *summary, origin, starts[0], ends[-1])
         db.execute(f"insert or replace into family values ({', '.join('?' * len(row))})", row)
         db.execute(_SOURCE, {"family": summary.family, "uri": origin, "tenant": summary.tenant})
 
