@@ -1,5 +1,5 @@
--- ingest.db: one database per home. Only `attempts` is a record of its own. The rest follows from the sources and the
--- bus: without it the next ingest reads every file again, and changes nothing in the bus.
+-- ingest.db: one database per home. Only `attempts` cannot be restored. The other tables follow from the sources and the
+-- bus: without them the next ingest reads every file again, and changes nothing in the bus.
 
 -- The processed-file ledger. Rows are only appended. `left_out` counts by code, as JSON.
 create table attempts (
@@ -22,9 +22,9 @@ create index attempts_source on attempts (source_uri);
 -- The bus that the tables below are about.
 create table bus (path blob not null);
 
--- The last reading of each source: its signature (null where a later change could look the same), what read it, where
--- its families were to go, and what was reported of it in which partition. An empty tenant is none; an empty format is a
--- file that no format recognises, or a folder of which something was reported.
+-- The last reading of each source: its signature (null if a later change could leave the same one), the format and its
+-- versions, the placement of its families, and its notices with the partition whose manifest has them. An empty tenant
+-- is none. The format is empty for a file that no format recognises, and for a folder with a notice.
 create table source (
   uri text not null,
   tenant text not null,
@@ -63,8 +63,8 @@ create table partition (
   inode integer not null
 ) without rowid;
 
--- Every family of these partitions: who it is, the file it came from, where its lines are, and a digest of its chunks
--- without times and run ids. `newest` is the newest `created_at` of its chunks, `made_by` their canonicalizer.
+-- Every family of these partitions: its identity, the file it came from, the place of its lines, and a digest of its
+-- chunks without times and run ids. `newest` is the newest `created_at` of its chunks, `made_by` their canonicalizer.
 create table family (
   partition text not null,
   family text not null,
@@ -129,7 +129,7 @@ create table draft (
 ) without rowid;
 create index draft_source on draft (uri);
 
--- The families that have no text any more, by the file that says so.
+-- The families that have no text any more, and the file that shows it.
 create table empty (family text not null, uri text not null, primary key (family, uri)) without rowid;
 
 -- The families of the partitions in reach, each where it counts.
@@ -162,7 +162,7 @@ create table departure (
 ) without rowid;
 create index departure_family on departure (family);
 
--- What sources are called beside their names; null where several are called so.
+-- Further names of sources; the name is null if several sources have the alias.
 create table alias (
   tenant text not null,
   alias text not null,

@@ -123,39 +123,39 @@ class _Cutter:
         To reach the minimum a passage grows further, and pieces that do not fit are cut.
         """
         pieces = deque(self._pieces_of(run))
-        rest = sum(piece.tokens for piece in pieces)
+        remaining = sum(piece.tokens for piece in pieces)
         target, soft_max, hard_max = self._policy.target, self._policy.soft_max, self._policy.hard_max
         minimum = self._policy.minimum
         own: list[Slice] = []
         part = 0
         while pieces:
-            before, own = own, [pieces.popleft()]
-            continues = before and (not self._policy.joins_blocks or before[-1].block.unit == own[0].block.unit)
+            previous, own = own, [pieces.popleft()]
+            continues = previous and (not self._policy.joins_blocks or previous[-1].block.unit == own[0].block.unit)
             part = part + 1 if continues else 0
             header = self._header(own[0])
             if header.tokens + own[0].tokens > hard_max:
                 header = header._replace(text="", tokens=0)
             start, overlap = self._overlap(own[0], part > 0, header)
             size = own[0].tokens
-            rest -= size
-            above = overlap + header.tokens
+            remaining -= size
+            repeated = overlap + header.tokens
             while pieces:
-                total, following = above + size, above + size + pieces[0].tokens
-                if total + rest > soft_max and (total >= target or following > soft_max):
+                total, following = repeated + size, repeated + size + pieces[0].tokens
+                if total + remaining > soft_max and (total >= target or following > soft_max):
                     if size < minimum:
                         if following > hard_max:
                             self._split_first(pieces, hard_max - total)
-                    elif rest >= minimum:
+                    elif remaining >= minimum:
                         break
-                    elif total + rest > hard_max:
+                    elif total + remaining > hard_max:
                         pieces.appendleft(too_large := own.pop())
-                        self._split_first(pieces, hard_max - total - rest + too_large.tokens)
+                        self._split_first(pieces, hard_max - total - remaining + too_large.tokens)
                         size -= too_large.tokens
-                        rest += too_large.tokens
+                        remaining += too_large.tokens
                 own.append(pieces.popleft())
                 size += own[-1].tokens
-                rest -= own[-1].tokens
-            yield self._passage(start, own, above + size, part, header.text)
+                remaining -= own[-1].tokens
+            yield self._passage(start, own, repeated + size, part, header.text)
 
     def _pieces_of(self, run: list[Block]) -> Iterator[Slice]:
         """The pieces of the blocks. With `joins_blocks`, a unit that fits is one piece."""
@@ -207,40 +207,40 @@ class _Cutter:
             return nothing
         blocks = [piece.block for piece in self._last_own]
         room = self._policy.hard_max - first.tokens - header.tokens
-        short = self._policy.overlap_of(self._policy.target)
-        if all(block.is_heading for block in blocks) and last.tokens <= min(room, short):
+        usual = self._policy.overlap_of(self._policy.target)
+        if all(block.is_heading for block in blocks) and last.tokens <= min(room, usual):
             return last.start, last.tokens
         share = self._policy.overlap_of(last.tokens)
         introduces = self._text[last.own_start : last.end].rstrip(_AFTER_COLON).endswith((":", "："))
-        longest = 2 * share if is_later_part else max(share, short) if introduces else share
-        one, several = min(room, longest), min(room, share)
+        longest = 2 * share if is_later_part else max(share, usual) if introduces else share
+        limit_of_one, limit_of_several = min(room, longest), min(room, share)
         own_start = last.own_start
         if self._policy.joins_blocks and is_later_part:
             own_start = next(piece.start for piece in self._last_own if piece.block.unit == first.block.unit)
         elif self._policy.joins_blocks:  # only the words that introduce this passage
-            several = 0
-            one = one if introduces and blocks[-1].kind is Kind.PROSE else 0
-        if one <= 0 or last.end <= header.rows:
+            limit_of_several = 0
+            limit_of_one = limit_of_one if introduces and blocks[-1].kind is Kind.PROSE else 0
+        if limit_of_one <= 0 or last.end <= header.rows:
             return nothing
         own_start = max(own_start, header.rows)
         start = max(own_start, last.end - max(2 * share, longest) * _CHARACTERS)
         kinds = (first.block.kind, Kind.CODE) if is_later_part else (last.kind,)
         for kind in kinds:
-            if found := self._last_sentences(start, last.end, start > own_start, kind, one, several):
+            if found := self._last_sentences(start, last.end, start > own_start, kind, limit_of_one, limit_of_several):
                 return found
-        return (is_later_part and self._last_tokens(start, last.end, several)) or nothing
+        return (is_later_part and self._last_tokens(start, last.end, limit_of_several)) or nothing
 
     def _last_sentences(
-        self, start: int, end: int, is_within: bool, kind: Kind, one: int, several: int
+        self, start: int, end: int, is_within: bool, kind: Kind, limit_of_one: int, limit_of_several: int
     ) -> tuple[int, int] | None:
-        """The last sentences or lines with up to `several` tokens together, or only the last one with up to `one`.
+        """The last sentences or lines: several, if they fit their limit together, or only one, which has its own limit.
 
         `is_within`: a sentence at `start` may have begun earlier.
         """
         found: tuple[int, int] | None = None
         for begin, _ in reversed([*sentence_spans(self._text, start, end, kind, self._policy.keeps_code_spans)]):
             size = self._count(begin, end)
-            if size > (several if found else one) or (is_within and begin == start):
+            if size > (limit_of_several if found else limit_of_one) or (is_within and begin == start):
                 break
             if size:
                 found = (begin, size)

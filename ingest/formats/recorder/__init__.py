@@ -24,7 +24,7 @@ class RecorderFormat(Format):
     suffixes = (".jsonl", ".ndjson", ".cast")
     may_grow = True
     parser = PARSER
-    canonicalizer = chunker.canonicalizer()
+    canonicalizer = chunker.CANONICALIZER
 
     def match(self, record: Record, *, is_alone: bool = False) -> Match:
         if str(record.get("schema_version")).startswith("ft.recorder.event."):

@@ -19,6 +19,21 @@ OVERLAP_CHARS = 120
 CHUNKS_PER_PART = 64
 """The most chunks of one document (not part of the policy). A growing log changes only a pane's last document."""
 
+_LIMITS = (
+    MAX_CHUNK_CHARS,
+    MAX_CHUNK_EVENTS,
+    MAX_WINDOW_MS,
+    HARD_GAP_MS,
+    MIN_CHUNK_CHARS,
+    MERGE_WINDOW_MS,
+    OVERLAP_CHARS,
+)
+CANONICALIZER = (
+    "chunksink-recorder",
+    f"{POLICY_VERSION}+{RULES_VERSION}:{'/'.join(map(str, _LIMITS))}:part-{CHUNKS_PER_PART}",
+)
+"""Name and version of this chunking, with all its parameters."""
+
 Contributions = tuple[tuple[int, Event], ...]
 """Events, each with the offset in a text where its contribution begins. The first offset may be negative."""
 
@@ -53,13 +68,6 @@ class Cut:
         """First and last time of the own events, in milliseconds."""
         events = [event for _, event in self.own_marks]
         return min(event.started_ms for event in events), max(event.ended_ms for event in events)
-
-
-def canonicalizer() -> tuple[str, str]:
-    """Name and version of this chunking, with all its parameters."""
-    lengths = (MAX_CHUNK_CHARS, MAX_CHUNK_EVENTS, MAX_WINDOW_MS, HARD_GAP_MS, MIN_CHUNK_CHARS)
-    sizes = "/".join(map(str, (*lengths, MERGE_WINDOW_MS, OVERLAP_CHARS)))
-    return "chunksink-recorder", f"{POLICY_VERSION}+{RULES_VERSION}:{sizes}:part-{CHUNKS_PER_PART}"
 
 
 class PaneChunker:

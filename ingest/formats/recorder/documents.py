@@ -53,14 +53,13 @@ class Pane:
         session = "" if self._session is None else f"session={quote(self._session, safe='')}&"
         uri = f"{source.uri}#{session}pane={quote(self._name, safe='')}&part={self._part}"
         checksum = f"sha256:{last_line.checksum}"
-        canonicalizer = chunker.canonicalizer()
-        provenance = new_provenance(("source_uri", uri), checksum, PARSER, canonicalizer)
+        provenance = new_provenance(("source_uri", uri), checksum, PARSER, chunker.CANONICALIZER)
         provenance["inputs"] = [{"source_uri": source.uri, "byte_end": last_line.end, "source_checksum": checksum}]
         source_type = "recorder" if self._header is None else "asciicast"
         shared: Record = {
             "chunk_count": len(self._cuts),
             "source": {"source_uri": uri, "source_type": source_type, "path": source.uri},
-            "canonicalization": {"chunking_policy_id": canonicalizer[1]},
+            "canonicalization": {"chunking_policy_id": chunker.CANONICALIZER[1]},
             "producer": source.producer,
             **({} if source.tenant is None else {"tenant_id": source.tenant}),
         }
