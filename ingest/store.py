@@ -24,7 +24,7 @@ from chunksink.ingest.errors import IngestBusy
 
 FILE_NAME = "ingest.db"
 _LOCK_SECONDS = 10.0
-_CACHE_TABLES = ("source", "source_family", "partition", "family")
+_CACHE_TABLES = ("bus", "source", "source_family", "partition", "family")
 _RUN_TABLES = ("found", "draft", "empty", "stored", "arrival", "departure", "alias")
 _SPOOL = "ingest-spool"
 _migrations = Migrations("chunksink.ingest.store")
@@ -59,14 +59,24 @@ class IngestStore(Store):
 
     @contextmanager
     def run(self, bus: BusRoot) -> Iterator[sqlite3.Connection]:
-        """The connection for one run on one bus, with empty run tables. Raises IngestBusy if another run uses it."""
+        """The connection for one run, with empty run tables, and an empty cache if it is about another bus.
+
+        Raises IngestBusy if another run uses it.
+        """
+        path = bus.address.encode() if bus.bucket else os.fsencode(bus.path.resolve())
+        db = self.db.conn
         with keep_out_ingests(self.path.parent):
             try:
-                self._prepare(bus)
-                yield self.db.conn
+                with write_transaction(self.db):
+                    is_known_bus = db.execute("select path from bus").fetchone() == (path,)
+                    for table in _RUN_TABLES if is_known_bus else (*_RUN_TABLES, *_CACHE_TABLES):
+                        db.execute(f"delete from {table}")
+                    if not is_known_bus:
+                        db.execute("insert into bus values (?)", (path,))
+                yield db
             finally:
-                if self.db.conn.in_transaction:
-                    self.db.conn.rollback()
+                if db.in_transaction:
+                    db.rollback()
 
     def attempts(
         self,
@@ -102,17 +112,6 @@ class IngestStore(Store):
         for folder in self.path.parent.glob(f"{_SPOOL}*"):
             shutil.rmtree(folder, ignore_errors=True)
         return TemporaryDirectory(prefix=_SPOOL, dir=self.path.parent, ignore_cleanup_errors=True)
-
-    def _prepare(self, bus: BusRoot) -> None:
-        """Empties the run tables, and the cache if it is about another bus."""
-        path = bus.address.encode() if bus.bucket else os.fsencode(bus.path.resolve())
-        with write_transaction(self.db):
-            for table in _RUN_TABLES:
-                self.db.conn.execute(f"delete from {table}")
-            if self.db.conn.execute("select path from bus").fetchone() != (path,):
-                for table in ("bus", *_CACHE_TABLES):
-                    self.db.conn.execute(f"delete from {table}")
-                self.db.conn.execute("insert into bus values (?)", (path,))
 
 
 def signature_columns(signature: Signature | None) -> dict[str, int | None]:
