@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import orjson
 
@@ -54,16 +55,21 @@ def classify(
     finds_format = options.format == AUTO and not options.fields
     values = {"tenant": options.tenant or "", "only": only}
     for page in pages(db, _WITH_LAST_READING, values):
+        recognised: list[tuple[Any, ...]] = []
         for uri, path, codes, checksum, last_format, last_versions, placement, last_failures, *last_columns in page:
             signature = _signature(path)
             columns = signature_columns(signature)
-            is_same = not options.checksum and signature is not None and last_columns == list(columns.values())
+            is_same = not options.checksum and signature is not None and [*columns.values()] == last_columns
             name = last_format if is_same and finds_format else None
             if name is None:
                 name = _format_of(path, options, formats, path in named, last_format)
-            set_found(db, uri, format=name, **columns)
             if name == UNKNOWN:
-                failures += _leave_out(db, uri, path, is_named=path in named)
+                is_empty = has_nothing(Path(os.fsdecode(path)))
+                code = SOURCE_EMPTY if is_empty else RECORD_FORM_UNKNOWN
+                is_failure = path in named and not is_empty
+                failures += [Failure(uri, code, _UNKNOWN)] if is_failure else []
+                reading = {"format": name, "outcome": Outcome.LEFT_OUT, "is_whole": is_empty, "failures": is_failure}
+                set_found(db, uri, codes=orjson.dumps({code: 1}).decode(), error=code, **reading, **columns)
                 continue
             versions = versions_by(name, roots.policy_of(uri))
             if (last_format, last_versions, placement, last_failures) != (name, versions, options.partition, 0):
@@ -71,19 +77,10 @@ def classify(
             if not is_same and options.partition == Rule.BY_DATE:
                 checksum = None  # its time determines the partition
             outcome = Outcome.UNCHANGED if is_same else None
-            set_found(db, uri, versions=versions, outcome=outcome, checksum=checksum, codes=codes)
+            recognised.append((name, versions, outcome, checksum, codes, *columns.values(), uri))
+        db.executemany(_RECOGNISED, recognised)
     db.execute(_READ_WHERE_FAMILIES_ARE_MISSING, values)
     return failures
-
-
-def _leave_out(db: sqlite3.Connection, uri: str, path: bytes, *, is_named: bool) -> list[Failure]:
-    """Records that no format recognises a file; a failure if it was named and is not empty."""
-    is_empty = has_nothing(Path(os.fsdecode(path)))
-    code = SOURCE_EMPTY if is_empty else RECORD_FORM_UNKNOWN
-    is_failure = is_named and not is_empty
-    codes = orjson.dumps({code: 1}).decode()
-    set_found(db, uri, outcome=Outcome.LEFT_OUT, is_whole=is_empty, codes=codes, failures=is_failure, error=code)
-    return [Failure(uri, code, _UNKNOWN)] if is_failure else []
 
 
 _UNKNOWN = "no format recognises its records: name one with --as, or name the text field of rows: --field text=NAME"
@@ -92,6 +89,11 @@ select found.uri, found.path, source.codes, source.checksum, source.format, sour
   source.failures, source.size, source.mtime_ns, source.ctime_ns, source.inode
 from found left join source on source.uri = found.uri and source.tenant = :tenant
 where found.uri > :after order by found.uri limit 1000
+"""
+_RECOGNISED = """
+update found set format = ?, versions = ?, outcome = ?, checksum = ?, codes = ?,
+  size = ?, mtime_ns = ?, ctime_ns = ?, inode = ?
+where uri = ?
 """
 _READ_WHERE_FAMILIES_ARE_MISSING = """
 update found set outcome = null, checksum = null

@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -122,8 +123,12 @@ def signature_columns(signature: Signature | None) -> dict[str, int | None]:
 
 def set_found(db: sqlite3.Connection, uri: str, **values: Any) -> None:
     """Sets these columns of a file in `found`."""
-    columns = ", ".join(f"{column} = :{column}" for column in values)
-    db.execute(f"update found set {columns} where uri = :uri", values | {"uri": uri})
+    db.execute(_update_statement(tuple(values)), (*values.values(), uri))
+
+
+@cache
+def _update_statement(columns: tuple[str, ...]) -> str:
+    return f"update found set {' = ?, '.join(columns)} = ? where uri = ?"
 
 
 def pages(db: sqlite3.Connection, query: str, values: Mapping[str, Any]) -> Iterator[list[tuple[Any, ...]]]:
