@@ -177,12 +177,12 @@ def _prune(db: sqlite3.Connection, options: Options, discovery: Discovery) -> No
     db.execute(
         f"insert into departure ({columns}) select {columns} from ({_MISSING_FAMILIES})", _missing_values(options)
     )
-    sources = [uri for (uri,) in db.execute("select uri from found where format <> ''")]
-    removed = db.execute("select origin from departure join stored using (family) where reason is not null").fetchall()
     for scope in discovery.scopes:
+        removed = db.execute("select origin from departure join stored using (family) where reason is not null")
         number = sum(scope.contains(origin) for (origin,) in removed)
         # Files of unknown formats do not count: they may exist even if a disk is not mounted.
-        if number > options.allow_deletions and not any(map(scope.contains, sources)):
+        found = db.execute("select uri from found where format <> ''")
+        if number > options.allow_deletions and not any(scope.contains(uri) for (uri,) in found):
             state = "has no sources any more" if scope.path.exists() else "does not exist"
             raise IngestBrake(
                 f"{scope.path} {state}, and --prune would remove {number:,} sources; nothing was written. Is it "
