@@ -104,7 +104,7 @@ def parse_record(data: bytes, limit: int = MAX_LINE_BYTES) -> Record:
 def _layout(file: BinaryIO, is_json_file: bool) -> Literal["lines", "array", "value"]:
     """The layout of the records, from the first two lines that are not blank.
 
-    If the first line is not a whole value, it is a bad record in JSONL, but in a `.json` file the begin of one value.
+    If the first line is not a whole value, it is a bad record in JSONL, but in a `.json` file it begins one value.
     """
     lines = filter(None, map(_trimmed, iter(partial(file.readline, MAX_VALUE_BYTES + 1), b"")))
     first, second = next(lines, b""), next(lines, b"")
