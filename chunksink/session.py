@@ -28,7 +28,7 @@ from chunksink.sinks.contract import Sink
 from chunksink.sinks.custom_fields import FieldSet
 from chunksink.sinks.document import Document
 from chunksink.sinks.errors import Refused, SinkError
-from chunksink.sinks.retry import Fault, RetryingSink, RetryPolicy
+from chunksink.sinks.retry import Fault, RetryPolicy, with_retries
 
 if TYPE_CHECKING:
     from chunksink.embeddings.pool import EncoderPool
@@ -240,7 +240,7 @@ def _open_sinks(
                 raise
             unreachable[name] = error
         else:
-            sinks.append(RetryingSink(sink, policy, on_fault=on_fault))
+            sinks.append(with_retries(sink, policy, on_fault=on_fault))
     return sinks
 
 

@@ -1,6 +1,6 @@
 """A wrapper around a sink: it retries transient errors until a deadline, limits the write rate and reports faults.
 
-    sink = RetryingSink(ChromaSink(Server(url)), RetryPolicy(documents_per_second=500), on_fault=faults.append)
+    sink = with_retries(ChromaSink(Server(url)), RetryPolicy(documents_per_second=500), on_fault=faults.append)
 
 `Transient` errors are retried with growing random waits. `Refused` and all other errors pass. `sinks.contract` promises
 that calls may be repeated, even if only the answer was lost. Readers are not retried: a person who searches prefers an
@@ -14,24 +14,24 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast
 
 from chunksink.chunkbus.spans import span
-from chunksink.sinks.capabilities import (
-    SupportsPublicName,
-    SupportsScrub,
-    SupportsSearchSettings,
-    SupportsSettings,
-    capability,
-    required,
-)
-from chunksink.sinks.contract import Build, Marker, RefusedDocument, Sink, Stored
+from chunksink.sinks.contract import Build, Marker, Sink, Stored
 from chunksink.sinks.document import Family
 from chunksink.sinks.errors import Transient
 
-C = TypeVar("C")
 P = ParamSpec("P")
 T = TypeVar("T")
+
+_RETRIED = frozenset(
+    (
+        *("builds", "flip", "drop", "shown", "update_settings", "settings_due"),  # of a sink
+        *("marker", "sign", "count", "delete", "flush"),  # of a build
+        *("scrub", "search_settings_due", "update_search_settings"),
+    )
+)
+"""The methods that call the engine and return no iterator. `create`, `open` and `replace` are below."""
 
 
 @dataclass(frozen=True)
@@ -111,107 +111,59 @@ class _Caller:
             self.sleep(turn - now)
 
 
-class RetryingSink:
-    """A sink and its capabilities, with retries."""
-
-    def __init__(
-        self,
-        sink: Sink,
-        policy: RetryPolicy = RetryPolicy(),
-        *,
-        on_fault: Callable[[Fault], object] = lambda fault: None,
-        sleep: Callable[[float], None] = time.sleep,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """`on_fault` is called in the thread of the call, before the next attempt."""
-        self.name, self.wants_vectors = sink.name, sink.wants_vectors
-        self._sink = sink
-        self._call = _Caller(sink.name, policy, on_fault, sleep, clock)
-
-    def capability(self, kind: type[C]) -> C | None:
-        """The inner sink's capability. Calls to the engine are retried, except those of readers."""
-        inner = capability(self._sink, kind)
-        return cast(C, self) if inner is not None and kind in (SupportsPublicName, SupportsSettings) else inner
-
-    def create(self, marker: Marker, dimensions: int | None = None) -> "RetryingBuild":
-        return RetryingBuild(self._call("create", self._sink.create, marker, dimensions), self._call)
-
-    def open(self, build_id: str) -> "RetryingBuild":
-        return RetryingBuild(self._call("open", self._sink.open, build_id), self._call)
-
-    def builds(self) -> list[str]:
-        return self._call("builds", self._sink.builds)
-
-    def flip(self, old: str | None, new: str) -> None:
-        self._call("flip", self._sink.flip, old, new)
-
-    def drop(self, build_id: str) -> None:
-        self._call("drop", self._sink.drop, build_id)
-
-    def shown(self) -> Marker | None:
-        return self._call("shown", required(self._sink, SupportsPublicName).shown)
-
-    def update_settings(self, build_id: str, dimensions: int | None = None) -> list[str]:
-        settings = required(self._sink, SupportsSettings)
-        return self._call("update_settings", settings.update_settings, build_id, dimensions)
-
-    def settings_due(self, build_id: str, dimensions: int | None = None) -> list[str]:
-        settings = required(self._sink, SupportsSettings)
-        return self._call("settings_due", settings.settings_due, build_id, dimensions)
-
-    def close(self) -> None:
-        self._sink.close()
+def with_retries(
+    sink: Sink,
+    policy: RetryPolicy = RetryPolicy(),
+    *,
+    on_fault: Callable[[Fault], object] = lambda fault: None,
+    sleep: Callable[[float], None] = time.sleep,
+    clock: Callable[[], float] = time.monotonic,
+) -> Sink:
+    """The sink with all its capabilities. `on_fault` is called in the thread of the call, before the next attempt."""
+    return cast(Sink, _RetryingSink(sink, _Caller(sink.name, policy, on_fault, sleep, clock)))
 
 
-class RetryingBuild:
-    """A build of a retrying sink."""
+class _Retrying:
+    """Has all attributes of the wrapped sink or build. Calls of the methods in `_RETRIED` are retried."""
 
-    def __init__(self, build: Build, call: _Caller) -> None:
-        self._build = build
+    def __init__(self, wrapped: Any, call: _Caller) -> None:
+        self._wrapped = wrapped
         self._call = call
 
-    def marker(self) -> Marker | None:
-        return self._call("marker", self._build.marker)
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._wrapped, name)
+        return partial(self._call, name, value) if name in _RETRIED else value
 
-    def sign(self, marker: Marker) -> None:
-        self._call("sign", self._build.sign, marker)
 
-    def count(self) -> int:
-        return self._call("count", self._build.count)
+class _RetryingSink(_Retrying):
+    _wrapped: Sink
+
+    def create(self, marker: Marker, dimensions: int | None = None) -> Build:
+        return self._with_retries(self._call("create", self._wrapped.create, marker, dimensions))
+
+    def open(self, build_id: str) -> Build:
+        return self._with_retries(self._call("open", self._wrapped.open, build_id))
+
+    def _with_retries(self, build: Build) -> Build:
+        return cast(Build, _RetryingBuild(build, self._call))
+
+
+class _RetryingBuild(_Retrying):
+    _wrapped: Build
 
     def replace(self, families: Sequence[Family]) -> int:
         self._call.await_turn(sum(len(family.documents) for family in families))
-        return self._call("replace", self._build.replace, families)
-
-    def delete(self, parent_ids: Sequence[str]) -> None:
-        self._call("delete", self._build.delete, parent_ids)
-
-    def flush(self) -> list[RefusedDocument]:
-        return self._call("flush", self._build.flush)
-
-    def capability(self, kind: type[C]) -> C | None:
-        inner = capability(self._build, kind)
-        return cast(C, self) if inner is not None and kind in (SupportsScrub, SupportsSearchSettings) else inner
-
-    def scrub(self) -> None:
-        self._call("scrub", required(self._build, SupportsScrub).scrub)
-
-    def search_settings_due(self) -> list[str]:
-        return self._call("search_settings_due", required(self._build, SupportsSearchSettings).search_settings_due)
-
-    def update_search_settings(self) -> list[str]:
-        update = required(self._build, SupportsSearchSettings).update_search_settings
-        return self._call("update_search_settings", update)
+        return self._call("replace", self._wrapped.replace, families)
 
     def of_families(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
-        return self._read("of_families", lambda: self._build.of_families(parent_ids, content=content))
+        return self._read("of_families", partial(self._wrapped.of_families, parent_ids, content=content))
 
     def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
-        return self._read("scan", lambda: self._build.scan(content=content, vectors=vectors))
+        return self._read("scan", partial(self._wrapped.scan, content=content, vectors=vectors))
 
     def _read(self, call: str, read: Callable[[], Iterator[Stored]]) -> Iterator[Stored]:
-        """Retries until the first document. A later `Transient` is reported and raised, because continuing would need a
-        record of all ids so far. The caller reads again from the beginning."""
+        """Only errors before the first document are retried: to continue later, all ids so far would have to be kept.
+        A later `Transient` is reported and raised, and the caller reads again from the beginning."""
 
         def begin() -> tuple[Stored | None, Iterator[Stored]]:
             documents = read()
@@ -226,6 +178,3 @@ class RetryingBuild:
         except Transient as error:
             self._call.report(call, error, 1)
             raise
-
-    def close(self) -> None:
-        self._build.close()

@@ -2,6 +2,7 @@
 
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 from chunksink.sinks.chroma.build import ChromaBuild
 from chunksink.sinks.chroma.folder import Folder
@@ -68,7 +69,7 @@ class EmbeddedChromaSink(ChromaSink):
 
     def create(self, marker: Marker, dimensions: int | None = None) -> Build:
         worker, self._spare = self._spare, None
-        return super().create(marker, dimensions) if worker is None else WorkerBuild(worker, marker)
+        return super().create(marker, dimensions) if worker is None else cast(Build, WorkerBuild(worker, marker))
 
     def close(self) -> None:
         spare, self._spare = self._spare, None

@@ -17,7 +17,7 @@ from typing import Any
 
 from chunksink.sinks.chroma import rows
 from chunksink.sinks.chroma.client import module_command, module_environment
-from chunksink.sinks.contract import Marker, RefusedDocument, Stored
+from chunksink.sinks.contract import Marker, Stored
 from chunksink.sinks.document import Family
 from chunksink.sinks.errors import BuildBroken
 from chunksink.sinks.payload import portions
@@ -28,6 +28,10 @@ _WRITTEN_AT_ONCE = 5000
 """Documents per message; as many as Chroma takes in one call."""
 _READ_AT_ONCE = 1000
 """Documents per answer."""
+_FORWARDED = frozenset(
+    ("marker", "sign", "count", "delete", "flush", "search_settings_due", "update_search_settings"),
+)
+"""The methods of a build that the process answers with one message."""
 
 
 class Worker:
@@ -89,7 +93,7 @@ class Worker:
 
 
 class WorkerBuild:
-    """A build of the embedded sink, open for writing in a worker."""
+    """A build of the embedded sink, open for writing in a worker. Has all methods of a build."""
 
     def __init__(self, worker: Worker, marker: Marker) -> None:
         self._worker = worker
@@ -101,35 +105,15 @@ class WorkerBuild:
             worker.end()
             raise
 
-    def marker(self) -> Marker | None:
-        marker: Marker | None = self._worker.call("marker")
-        return marker
-
-    def sign(self, marker: Marker) -> None:
-        self._worker.call("sign", marker)
-
-    def count(self) -> int:
-        return int(self._worker.call("count"))
-
-    def search_settings_due(self) -> list[str]:
-        due: list[str] = self._worker.call("search_settings_due")
-        return due
-
-    def update_search_settings(self) -> list[str]:
-        changed: list[str] = self._worker.call("update_search_settings")
-        return changed
+    def __getattr__(self, name: str) -> Any:
+        if name not in _FORWARDED:
+            raise AttributeError(name)
+        return partial(self._worker.call, name)
 
     def replace(self, families: Sequence[Family]) -> int:
         sizes = [len(family.documents) for family in families]
         parts = portions(sizes, len(sizes), _WRITTEN_AT_ONCE)  # a single message would be in memory twice
         return sum(self._worker.call("replace", families[part]) for part in parts)
-
-    def delete(self, parent_ids: Sequence[str]) -> None:
-        self._worker.call("delete", parent_ids)
-
-    def flush(self) -> list[RefusedDocument]:
-        refused: list[RefusedDocument] = self._worker.call("flush")
-        return refused
 
     def of_families(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
         return rows.read(self._page, _READ_AT_ONCE, content=content, parent_ids=parent_ids)

@@ -7,7 +7,7 @@ import pytest
 from chunksink.sinks.conformance import SinkConformance, VectorConformance
 from chunksink.sinks.conformance.writing import Connect
 from chunksink.sinks.errors import Transient
-from chunksink.sinks.retry import RetryingSink
+from chunksink.sinks.retry import with_retries
 from tests.support.memory_sink import MemorySink
 
 
@@ -17,7 +17,7 @@ class TestPatientWithALosingEngine(SinkConformance, VectorConformance):
     @pytest.fixture
     def connect(self) -> Connect:
         sink = Losing(MemorySink())
-        return lambda: RetryingSink(sink, sleep=lambda seconds: None)
+        return lambda: with_retries(sink, sleep=lambda seconds: None)
 
 
 class Losing:

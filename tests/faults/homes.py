@@ -20,7 +20,7 @@ from chunksink.sinks.document import family_hash as hash_of_family
 from chunksink.sinks.errors import SinkError
 from chunksink.sinks.meilisearch import MeilisearchSink
 from chunksink.sinks.meilisearch.sink import Limits
-from chunksink.sinks.retry import Fault, RetryingSink, RetryPolicy
+from chunksink.sinks.retry import Fault, RetryPolicy, with_retries
 from tests.engines.servers import ChromaServer, MeilisearchServer
 from tests.faults.proxy import Proxy, When
 from tests.support.bus import FEBRUARY, commit, parent_of, source
@@ -165,7 +165,7 @@ class Faulty:
             return held(build)
 
     def _behind(self, _home: Path) -> Sink:
-        return RetryingSink(self.engine.connect(self.proxy.url), self.patience, on_fault=self.faults.append)
+        return with_retries(self.engine.connect(self.proxy.url), self.patience, on_fault=self.faults.append)
 
     def _open(self, name: str) -> Sink:
         return fts(self.home.folder) if name == "fts" else self._behind(self.home.folder)

@@ -19,7 +19,7 @@ from chunksink.sinks.contract import Sink
 from chunksink.sinks.errors import BuildBroken, BuildMissing, Refused
 from chunksink.sinks.meilisearch import MeilisearchBuild, MeilisearchSink
 from chunksink.sinks.meilisearch.tasks import Payload
-from chunksink.sinks.retry import RetryingSink
+from chunksink.sinks.retry import with_retries
 from tests.conftest import HEAVY, sampled
 from tests.engines.servers import MeilisearchServer, run_meilisearch
 from tests.support.bus import FEBRUARY, commit, projected, source
@@ -124,7 +124,7 @@ def test_server_that_loses_its_data_during_a_sync_is_filled_by_the_next(call: st
             running.enter_context(run_meilisearch(data=tmp_path / "data", key=server.key, port=server.port))
 
         def patient(sink: Sink) -> Sink:
-            return RetryingSink(watching("meilisearch", moment)(sink))
+            return with_retries(watching("meilisearch", moment)(sink))
 
         moment = Moment(call, 1, lose_all)
         assert list(home.sync(wrap=patient).failed) == ["meilisearch"]

@@ -14,9 +14,9 @@ from chunksink.sinks.capabilities import (
     capability,
 )
 from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
-from chunksink.sinks.contract import Marker, Stored
+from chunksink.sinks.contract import Build, Marker, Stored
 from chunksink.sinks.errors import NotConfirmed, Refused, SinkError, Transient, Unreachable
-from chunksink.sinks.retry import Fault, RetryingBuild, RetryingSink, RetryPolicy
+from chunksink.sinks.retry import Fault, RetryPolicy, with_retries
 from tests.support.memory_sink import MemoryBuild, MemorySink
 
 CALLS: list[tuple[str, Callable[[Any, Any], object]]] = [
@@ -68,7 +68,7 @@ class Case:
         self.errors: dict[str, list[BaseException]] = {}
         self.made: dict[str, int] = {}
         inner: Any = Failing(sink or MemorySink(), self.errors, self.made)
-        self.sink = RetryingSink(
+        self.sink = with_retries(
             inner, patience or RetryPolicy(), on_fault=self.faults.append, sleep=self.sleep, clock=lambda: self.now
         )
         self.signed = marker()
@@ -187,7 +187,7 @@ class Breaking(MemorySink):
         return Scanning(build, {}, {})
 
 
-def broken_scans(*after: int) -> tuple[Case, RetryingBuild]:
+def broken_scans(*after: int) -> tuple[Case, Build]:
     sink = Breaking()
     sink.after = after
     case = Case(sink=sink)
@@ -264,7 +264,7 @@ class ScrubbedBuild(MemoryBuild):
 
 
 def test_capabilities_equal_those_of_the_inner_sink() -> None:
-    simple, settable = RetryingSink(MemorySink()), RetryingSink(Settable())
+    simple, settable = with_retries(MemorySink()), with_retries(Settable())
     assert capability(simple, SupportsReader) is not None
     assert capability(simple, SupportsPublicName) is not None
     assert capability(simple, SupportsSettings) is None
