@@ -14,11 +14,12 @@ Rules for all methods:
 - Readers work during writes. They always find a family that exists before and after the write.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from chunksink.sinks.document import Document, Family, Vectors
+from chunksink.chunkbus.errors import NotCanonical
+from chunksink.sinks.document import Document, Family, Vectors, hashes_of_content
 
 NO_PARENT = ""
 """The `parent_id` reported for foreign documents that have none. `delete` and `of_families` accept it."""
@@ -61,6 +62,18 @@ class Stored:
     damage: str = ""
     """With `content=True`: why a search may miss this stored document; "" if searches find it. A document with damage
     counts as changed; replacing its family repairs it."""
+
+    @classmethod
+    def with_content(
+        cls, id: str, parent_id: str, read: Callable[[], Document], vector: Vectors | None = None, damage: str = ""
+    ) -> "Stored":
+        """With the hashes of the document that `read` returns. Without hashes if no sink wrote it and `read` or hashing
+        fails: then it counts as changed."""
+        try:
+            document = read()
+            return cls(id, parent_id, *hashes_of_content(document), document, vector, damage)
+        except (ValueError, NotCanonical):
+            return cls(id, parent_id, "", "", None, vector, damage)
 
     def hashes(self) -> tuple[str, str, str, str]:
         return self.id, self.parent_id, self.document_hash, self.text_hash

@@ -9,11 +9,15 @@
         ├── BuildMissing     the build does not exist (dropped, or never created)
         ├── BuildBroken      the build exists but cannot be read: rebuild it
         ├── OutOfResources   this machine is short of open files, memory or disk space: nothing is broken
-        └── InvalidFilter    the field cannot be filtered, or not like this
+        ├── InvalidFilter    the field cannot be filtered, or not like this
+        └── RefusedData      something in the request is refused: a smaller part of it may be accepted
 
-Adapters translate foreign exceptions into these where they call the engine. Any other exception from a sink is a bug
+The module `errors` of each engine translates foreign exceptions into these. Any other exception from a sink is a bug
 and keeps its traceback. One refused document raises nothing: `flush` returns it as a `RefusedDocument`.
 """
+
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 
 from chunksink.chunkbus.errors import ChunksinkError
 
@@ -61,3 +65,33 @@ class OutOfResources(Refused):
 
 class InvalidFilter(Refused):
     """The filter cannot be applied; use a field that can be filtered."""
+
+
+class RefusedData(Refused):
+    """The engine refuses something in the request; a smaller part may be accepted. Handled within the sink."""
+
+
+@contextmanager
+def replace_errors(ours: Callable[[BaseException], SinkError | None], secrets: Collection[str] = ()) -> Iterator[None]:
+    """Raise the error that `ours` returns for a foreign one; None keeps it.
+
+    Secrets are removed from messages, because a proxy may repeat the request in its answer.
+    """
+    try:
+        yield
+    except BaseException as error:
+        own = error if isinstance(error, SinkError) else ours(error)
+        if own is None:
+            raise
+        message = without_secrets(str(own), secrets)
+        if message != str(own):
+            raise type(own)(message) from None
+        if own is error:
+            raise
+        raise own from (error if without_secrets(str(error), secrets) == str(error) else None)
+
+
+def without_secrets(text: str, secrets: Collection[str]) -> str:
+    for secret in secrets:
+        text = text.replace(secret, "[key]")
+    return text

@@ -1,6 +1,7 @@
 """Requests to engines: usable vectors, limited sizes, and which old documents are surplus afterwards."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TypeVar
 
 import numpy as np
@@ -76,6 +77,18 @@ class Replacements:
             self._kept.setdefault(family.parent_id, set()).update(document.id for document in family.documents)
             if family.last:
                 self._incomplete.discard(family.parent_id)
+
+    @contextmanager
+    def in_transaction(self, families: Iterable[Family]) -> Iterator[list[Family]]:
+        """Surrounds a transaction that writes families, adds them, and removes their surplus. Yields what `begin`
+        returns. After an error the families are as at their beginning, because nothing was written."""
+        latest = self.begin(families)
+        try:
+            yield latest
+        except BaseException:
+            self.begin(latest)
+            raise
+        self.finish()
 
     def delete(self, parent_ids: Iterable[str]) -> None:
         for parent_id in parent_ids:

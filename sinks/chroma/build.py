@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from chunksink.sinks.chroma import rows
-from chunksink.sinks.chroma.errors import Address, RefusedData, StaleIndex
+from chunksink.sinks.chroma.errors import Address, StaleIndex
 from chunksink.sinks.chroma.handle import EF_SEARCH, Handle, ef_search, marker_in, metadata_of
 from chunksink.sinks.contract import NO_PARENT, Marker, RefusedDocument, Stored
 from chunksink.sinks.document import Document, Family, Vectors
-from chunksink.sinks.errors import BuildBroken
+from chunksink.sinks.errors import BuildBroken, RefusedData
 from chunksink.sinks.payload import Replacements, batches, with_usable_vectors
 
 PAGE = 5000  # Chroma fails above 32,766 rows

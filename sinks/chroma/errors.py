@@ -1,8 +1,8 @@
 """Translates Chroma's errors into ours. Only this module depends on the texts of Chroma's messages."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
+from functools import partial
 
 from chunksink.chunkbus.shortage import shortage
 from chunksink.sinks.errors import (
@@ -13,15 +13,13 @@ from chunksink.sinks.errors import (
     NotConfirmed,
     OutOfResources,
     Refused,
+    RefusedData,
     SinkError,
     Transient,
     Unreachable,
     WrongKey,
+    replace_errors,
 )
-
-
-class RefusedData(Refused):
-    """Chroma refuses something in the request; a smaller part may be accepted."""
 
 
 class StaleIndex(Transient):
@@ -37,43 +35,28 @@ class Address(str):
 
     secrets: tuple[str, ...] = ()
 
-    def without_secrets(self, text: str) -> str:
-        """Needed because a proxy may repeat the request in its answer."""
-        for secret in self.secrets:
-            text = text.replace(secret, "[key]")
-        return text
+
+def translate_errors(where: str) -> AbstractContextManager[None]:
+    """`where` is the folder or the `Address` for the message."""
+    return replace_errors(partial(_ours, where), where.secrets if isinstance(where, Address) else ())
 
 
-@contextmanager
-def translated(where: str) -> Iterator[None]:
-    """`where` is the folder or address for the message."""
-    try:
-        yield
-    except BaseException as error:
-        is_here = not isinstance(where, Address) and not isinstance(error, SinkError)
-        if is_here and (remedy := shortage(error)) is not None:
-            raise OutOfResources(f"Chroma at {where} lacks resources ({error}): {remedy}, and run it again") from error
-        if type(error).__name__ == "PanicException":  # from the embedded engine; not an `Exception`
-            raise BuildBroken(f"Chroma crashed on {where} ({error}): {REPAIR_REBUILDS}") from error
-        if not isinstance(error, Exception):
-            raise
-        ours = error if isinstance(error, SinkError) else _ours(error, where)
-        if ours is None:
-            raise
-        message = where.without_secrets(str(ours)) if isinstance(where, Address) else str(ours)
-        if message != str(ours):
-            raise type(ours)(message) from None
-        if ours is error:
-            raise
-        raise ours from error
+def _ours(where: str, error: BaseException) -> SinkError | None:
+    if not isinstance(where, Address) and (remedy := shortage(error)) is not None:
+        return OutOfResources(f"Chroma at {where} lacks resources ({error}): {remedy}, and run it again")
+    if type(error).__name__ == "PanicException":  # from the embedded engine; not an `Exception`
+        return BuildBroken(f"Chroma crashed on {where} ({error}): {REPAIR_REBUILDS}")
+    return _of_exception(error, where) if isinstance(error, Exception) else None
 
 
-def _ours(error: Exception, where: str) -> SinkError | None:
+def _of_exception(error: Exception, where: str) -> SinkError | None:
     import chromadb.errors
     import httpx
 
     if isinstance(error, AttributeError) and isinstance(error.__context__, Exception):
-        return _ours(error.__context__, where)  # the engine failed to start; stopping it raised the AttributeError
+        return _of_exception(
+            error.__context__, where
+        )  # the engine failed to start; stopping it raised the AttributeError
     status = _status(error)
     if isinstance(error, chromadb.errors.NotFoundError):
         return BuildMissing(f"Chroma at {where} has no such build ({error}): {SYNC_REBUILDS}")

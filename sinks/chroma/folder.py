@@ -12,7 +12,7 @@ from typing import Any
 
 from chunksink.sinks import build_folders
 from chunksink.sinks.chroma import client, seal
-from chunksink.sinks.chroma.errors import translated
+from chunksink.sinks.chroma.errors import translate_errors
 from chunksink.sinks.chroma.handle import Handle, Opened, collection_in, metadata_of
 from chunksink.sinks.contract import Marker
 
@@ -73,7 +73,7 @@ class Folder:
         client.package()
         unlock = seal.check(path, writing=writing)
         try:
-            with self._turn(path, writing), translated(str(path)):
+            with self._turn(path, writing), translate_errors(str(path)):
                 sealed = seal.snapshot(path)
                 engine = client.open_folder(path.resolve())
                 try:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from chunksink.chunkbus.signature import Signature, wait_a_tick
-from chunksink.sinks.chroma.errors import translated
+from chunksink.sinks.chroma.errors import translate_errors
 from chunksink.sinks.chroma.exact_search import Candidates
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import BuildMissing, SinkError
@@ -104,7 +104,7 @@ class Handle:
     def calling(self) -> Iterator["Collection"]:
         """Surrounds every call of Chroma: translates errors, and waits for the turn of an embedded build."""
         collection = self.opened().collection
-        with self._turn(), translated(self.where):
+        with self._turn(), translate_errors(self.where):
             yield collection
 
     def mark_loaded(self) -> None:
@@ -215,7 +215,7 @@ def marker_in(metadata: Metadata) -> Marker | None:
 def collection_in(client: "ClientAPI", name: str, where: str, initial: dict[str, Any] | None) -> "Collection":
     """The collection. A missing one is created if `initial`, its metadata, is not None."""
     try:
-        with translated(where):
+        with translate_errors(where):
             return client.get_collection(name, embedding_function=None)
     except BuildMissing:
         if initial is None:

@@ -9,10 +9,10 @@ from chunksink.settings.addresses import server_address
 from chunksink.settings.secret import checked
 from chunksink.sinks import build_folders
 from chunksink.sinks.chroma.client import close_server, open_server
-from chunksink.sinks.chroma.errors import Address, no_chroma, translated
+from chunksink.sinks.chroma.errors import Address, no_chroma, translate_errors
 from chunksink.sinks.chroma.handle import Handle, Opened, collection_in, metadata_of
 from chunksink.sinks.contract import Marker
-from chunksink.sinks.errors import BuildMissing
+from chunksink.sinks.errors import BuildMissing, without_secrets
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI
@@ -51,7 +51,7 @@ class Server:
 
     def builds(self) -> list[str]:
         found: list[Collection] = []
-        with self._client() as client, translated(self._where):
+        with self._client() as client, translate_errors(self._where):
             while True:
                 page = client.list_collections(limit=_PAGE, offset=len(found))
                 found += page
@@ -65,14 +65,14 @@ class Server:
         return {"url": self._where, "collection": self._prefix + build_folders.check_build_id(build_id)}
 
     def version(self) -> str:
-        with self._client() as client, translated(self._where):
-            return self._where.without_secrets(f"Chroma at {self._where}, API version {client.get_version()}")
+        with self._client() as client, translate_errors(self._where):
+            return without_secrets(f"Chroma at {self._where}, API version {client.get_version()}", self._where.secrets)
 
     def drop(self, build_id: str) -> None:
         name = self._prefix + build_folders.check_build_id(build_id)
         with self._client() as client:
             try:
-                with translated(self._where):
+                with translate_errors(self._where):
                     collection = client.get_collection(name, embedding_function=None)
                     # Rows first: deleting only the collection leaves its lists behind, and the next new collection
                     # on that server inherits them (chroma-core/chroma#7594).
@@ -91,7 +91,7 @@ class Server:
         client = self._open(timeout)
         try:
             self._require_chroma(client)
-            with translated(self._where):
+            with translate_errors(self._where):
                 collection = collection_in(client, self._prefix + build_id, self._where, initial)
                 return Opened(collection, client, client.get_max_batch_size(), lambda _: close_server(client))
         except BaseException:
@@ -100,7 +100,7 @@ class Server:
 
     def _require_chroma(self, client: "ClientAPI") -> None:
         """Raise `Refused` early: Chroma's client accepts any JSON and fails on it later."""
-        with translated(self._where):
+        with translate_errors(self._where):
             version: object = client.get_version()
             if not isinstance(version, str):
                 raise no_chroma(self._where, f"its version is {version!r:.50}")

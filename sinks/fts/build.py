@@ -9,12 +9,11 @@ from typing import Any
 
 import orjson
 
-from chunksink.chunkbus.errors import NotCanonical
 from chunksink.sinks.contract import Marker, RefusedDocument, Stored
-from chunksink.sinks.document import FIELDS, Document, Family, hashes_of_content
+from chunksink.sinks.document import FIELDS, Document, Family
 from chunksink.sinks.errors import Transient
 from chunksink.sinks.fts import index_check, schema
-from chunksink.sinks.fts.errors import translated
+from chunksink.sinks.fts.errors import translate_errors
 from chunksink.sinks.fts.query import is_spaceless
 from chunksink.sinks.fts.reader import read_marker
 from chunksink.sinks.payload import Replacements, batches
@@ -37,7 +36,7 @@ class FtsBuild:
         self._path = path
         self._connection = schema.connect(path)
         try:
-            with translated(path):
+            with translate_errors(path):
                 # A commit returns when it is on disk, so flush has nothing to do.
                 self._connection.execute("PRAGMA synchronous = FULL")
                 # Fails now if a table is missing.
@@ -48,7 +47,7 @@ class FtsBuild:
         self._replacements = Replacements()
 
     def marker(self) -> Marker | None:
-        with translated(self._path):
+        with translate_errors(self._path):
             return read_marker(self._connection)
 
     def sign(self, marker: Marker) -> None:
@@ -60,25 +59,19 @@ class FtsBuild:
             )
 
     def count(self) -> int:
-        with translated(self._path):
+        with translate_errors(self._path):
             return int(self._connection.execute("SELECT count(*) FROM documents").fetchone()[0])
 
     def replace(self, families: Sequence[Family]) -> int:
-        latest = self._replacements.begin(families)
-        try:
-            with self._transaction() as connection:
-                index_check.rebuild_if_requested(connection)
-                changed = self._changed(latest)
-                schema.remove_from_indexes(connection, self._rows("id", list(changed)))
-                connection.executemany(_UPSERT, map(_row, changed.values()))
-                schema.add_to_indexes(connection, self._rows("id", list(changed)))
-                self._replacements.add(latest)
-                surplus = self._replacements.surplus(lambda families: (one.id for one in self.of_families(families)))
-                self._delete(connection, self._rows("id", surplus))
-        except BaseException:
-            self._replacements.begin(latest)
-            raise
-        self._replacements.finish()
+        with self._replacements.in_transaction(families) as latest, self._transaction() as connection:
+            index_check.rebuild_if_requested(connection)
+            changed = self._changed(latest)
+            schema.remove_from_indexes(connection, self._rows("id", list(changed)))
+            connection.executemany(_UPSERT, map(_row, changed.values()))
+            schema.add_to_indexes(connection, self._rows("id", list(changed)))
+            self._replacements.add(latest)
+            surplus = self._replacements.surplus(lambda families: (one.id for one in self.of_families(families)))
+            self._delete(connection, self._rows("id", surplus))
         return len(changed)
 
     def delete(self, parent_ids: Sequence[str]) -> None:
@@ -94,7 +87,7 @@ class FtsBuild:
         columns = ", ".join(FIELDS) if content else _HASHES
         for some in batches(parent_ids, _KEYS):
             select = f"SELECT {columns} FROM documents WHERE parent_id IN ({', '.join('?' * len(some))})"
-            with translated(self._path):
+            with translate_errors(self._path):
                 rows = self._connection.execute(select, some).fetchall()
             yield from (_stored(row, content, "") for row in rows)
 
@@ -104,7 +97,7 @@ class FtsBuild:
         statement = f"SELECT row, {columns} FROM documents WHERE row > ? ORDER BY row LIMIT {_PAGE}"
         last = -1  # not 0: a foreign row may have it
         while True:
-            with translated(self._path):
+            with translate_errors(self._path):
                 page = self._connection.execute(statement, [last]).fetchall()
             for row in page:
                 yield _stored(row, content, damage)
@@ -114,7 +107,7 @@ class FtsBuild:
 
     def scrub(self) -> None:
         """FTS5 keeps the words of deleted rows until it merges its parts. SQLite keeps their pages until VACUUM."""
-        with translated(self._path):
+        with translate_errors(self._path):
             for index in schema.INDEXES:
                 self._connection.execute(f"INSERT INTO {index}({index}) VALUES ('optimize')")
             self._connection.execute("VACUUM")
@@ -157,7 +150,7 @@ class FtsBuild:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with translated(self._path):
+        with translate_errors(self._path):
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 self._connection.execute("INSERT INTO writing VALUES (1)")
@@ -183,8 +176,4 @@ def _stored(row: sqlite3.Row, content: bool, damage: str) -> Stored:
     names = (row["id"], row["parent_id"])
     if not content:
         return Stored(*names, row["document_hash"] or "", row["text_hash"] or "")
-    try:
-        document = Document.from_fields(schema.fields_of(row))
-        return Stored(*names, *hashes_of_content(document), document, damage=damage)
-    except (ValueError, NotCanonical):  # not written by a sink: without hashes it counts as changed
-        return Stored(*names, "", "", damage=damage)
+    return Stored.with_content(*names, lambda: Document.from_fields(schema.fields_of(row)), damage=damage)

@@ -15,7 +15,7 @@ _DAMAGE = re.compile("no such table|no such column|decode to UTF-8|invalid fts5 
 
 
 @contextmanager
-def translated(path: Path) -> Iterator[None]:
+def translate_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:

@@ -10,11 +10,10 @@ from chunksink.chunkbus.canonical import text_hash
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.document import Document
 from chunksink.sinks.fts import schema, statements, suggestions
-from chunksink.sinks.fts.errors import translated
-from chunksink.sinks.fts.facets import count_families
-from chunksink.sinks.fts.query import parse
+from chunksink.sinks.fts.errors import translate_errors
+from chunksink.sinks.fts.keyword_methods import KeywordMethods
 from chunksink.sinks.fts.search import Search
-from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece, Sort, require_facets
+from chunksink.sinks.reader import Filter
 
 _NO_TEXT = text_hash("")
 
@@ -24,7 +23,7 @@ def read_marker(connection: sqlite3.Connection) -> Marker | None:
     return None if row is None else Marker(**row)
 
 
-class FtsReader:
+class FtsReader(KeywordMethods):
     """Each answer comes from one state of the index, through a connection that no other thread uses meanwhile."""
 
     def __init__(self, path: Path) -> None:
@@ -39,53 +38,6 @@ class FtsReader:
     def marker(self) -> Marker | None:
         with self._snapshot() as connection:
             return read_marker(connection)
-
-    def search(
-        self,
-        query: str,
-        limit: int = 10,
-        filters: Sequence[Filter] = (),
-        *,
-        every: bool = False,
-        sort: Sort | None = None,
-    ) -> list[Hit]:
-        del every  # hits are never grouped by family here
-        with self._snapshot() as connection:
-            search, parsed = Search(connection, filters), parse(query) if query.strip() else None
-            if sort is not None or parsed is None:
-                return search.listed(parsed, sort, limit)
-            return search.best(parsed, limit)
-
-    def snippets(self, query: str, ids: Sequence[str], filters: Sequence[Filter] = ()) -> dict[str, tuple[Piece, ...]]:
-        with self._snapshot() as connection:
-            return Search(connection, filters).snippets(parse(query), ids)
-
-    def most_score(self, query: str, filters: Sequence[Filter] = ()) -> float | None:
-        with self._snapshot() as connection:
-            return Search(connection, filters).highest_score(parse(query))
-
-    def corrections(self, query: str, filters: Sequence[Filter] = ()) -> dict[str, str]:
-        with self._snapshot() as connection:
-            return suggestions.suggestions(connection, parse(query), filters)
-
-    def facets(
-        self,
-        query: str,
-        fields: Sequence[str],
-        filters: Sequence[Filter] = (),
-        limit: int = 100,
-        among: Sequence[str] | None = None,
-    ) -> dict[str, list[FacetValue]]:
-        require_facets(fields)
-        if among is not None:
-            filters = [*filters, Filter("parent_id", any_of=tuple(among))]
-        with self._snapshot() as connection:
-            found = Search(connection, filters).matching(parse(query) if query.strip() else None)
-            return count_families(connection, fields, found, limit)
-
-    def sources(self, filters: Sequence[Filter], limit: int) -> list[str]:
-        with self._snapshot() as connection:
-            return Search(connection, filters).sources(limit)
 
     def get(self, ids: Sequence[str]) -> list[Document]:
         with self._snapshot() as connection:
@@ -114,10 +66,15 @@ class FtsReader:
             connection.close()
 
     @contextmanager
+    def _searching(self, filters: Sequence[Filter]) -> Iterator[Search]:
+        with self._snapshot() as connection:
+            yield Search(connection, filters)
+
+    @contextmanager
     def _snapshot(self) -> Iterator[schema.Connection]:
         connection, file = self._taken()
         try:
-            with translated(self._path):
+            with translate_errors(self._path):
                 connection.execute("BEGIN")
                 try:
                     yield connection
@@ -133,7 +90,7 @@ class FtsReader:
             if self._idle:
                 return self._idle.pop(), file  # the last one has the warmest cache
         connection = schema.connect(self._path)
-        with translated(self._path):
+        with translate_errors(self._path):
             suggestions.prepare(connection)
             connection.execute("PRAGMA query_only = ON")
             statements.prepare(connection)

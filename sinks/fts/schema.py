@@ -22,7 +22,7 @@ import sqlite_utils
 
 from chunksink.sinks.document import LISTS, Document
 from chunksink.sinks.errors import REPAIR_REBUILDS, SYNC_REBUILDS, BuildBroken, BuildMissing
-from chunksink.sinks.fts.errors import translated
+from chunksink.sinks.fts.errors import translate_errors
 
 T = TypeVar("T")
 
@@ -169,7 +169,7 @@ def connect(path: Path, mode: str = "rw") -> Connection:
     """Open the file; `rw` never creates it. There are no implicit transactions."""
     if mode == "rw" and not path.is_file():
         raise BuildMissing(f"no keyword index at {path}: {SYNC_REBUILDS}")
-    with translated(path):
+    with translate_errors(path):
         connection = sqlite3.connect(
             f"{path.absolute().as_uri()}?mode={mode}",
             uri=True,

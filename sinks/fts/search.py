@@ -7,12 +7,13 @@ import sqlite3
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from chunksink.sinks.fts import expressions, schema, snippets, statements, text_patterns
+from chunksink.sinks.fts import expressions, schema, snippets, statements, suggestions, text_patterns
+from chunksink.sinks.fts.facets import count_families
 from chunksink.sinks.fts.filters import as_sql, column_of
 from chunksink.sinks.fts.query import FEW, MAX_TERMS, Query, names_of
 from chunksink.sinks.fts.tenant import K1, tenant_of
 from chunksink.sinks.fts.text_patterns import Claim
-from chunksink.sinks.reader import Filter, Hit, Piece, Sort, Value
+from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece, Sort, Value
 
 _READ_TEXTS = 500  # of the best hits, if the index cannot decide whether they have the query as typed
 _NOT_AS_TYPED = 0.1  # share of the score that a row keeps if it has a word only in another form
@@ -23,7 +24,7 @@ _ONE_KIND_ONLY = 0.5  # factor of a row that matches only the words or only the 
 class Search:
     def __init__(self, connection: schema.Connection, filters: Sequence[Filter]) -> None:
         self._connection = connection
-        self._filtered = bool(filters)
+        self._filters = filters
         self._tenant = tenant_of(connection, filters)
         self._where, self._values = as_sql(filters)
 
@@ -50,6 +51,12 @@ class Search:
         """The families of the documents that pass the filters."""
         select = f"SELECT DISTINCT d.parent_id FROM documents d WHERE {self._where} LIMIT ?"
         return [family for (family,) in self._connection.execute(select, [*self._values, limit])]
+
+    def facets(self, query: Query | None, fields: Sequence[str], limit: int) -> dict[str, list[FacetValue]]:
+        return count_families(self._connection, fields, self._matching(query), limit)
+
+    def corrections(self, query: Query) -> dict[str, str]:
+        return suggestions.suggestions(self._connection, query, self._filters)
 
     def best(self, query: Query, limit: int) -> list[Hit]:
         """Ranked by the sum of BM25 of the words and of the runs. Every hit has all phrases."""
@@ -124,7 +131,7 @@ class Search:
             return self._tenant.lengths("documents_fts").rows
         return self._connection.execute("SELECT max(row) FROM documents").fetchone()[0] or 0
 
-    def matching(self, query: Query | None) -> tuple[str, list[Value]]:
+    def _matching(self, query: Query | None) -> tuple[str, list[Value]]:
         """A statement for the rows of all hits without a limit, some perhaps repeated, and its values."""
         if query is None:
             return f"SELECT d.row FROM documents d WHERE {self._where}", self._values
@@ -144,7 +151,7 @@ class Search:
         if query.phrases:
             rows, terms = statements.rows_with_all(query.phrases, literally=True)
             found, values = f"SELECT row FROM ({found}) WHERE row IN ({rows})", [*values, *terms]
-        if self._filtered:  # a filter may have an index that finds fewer rows
+        if self._filters:  # a filter may have an index that finds fewer rows
             found = f"SELECT d.row FROM documents d WHERE d.row IN ({found}) AND {self._where}"
             values = [*values, *self._values]
         return found, values
@@ -158,7 +165,7 @@ class Search:
         if len(parts) > 1:
             factor = f"iif(count(DISTINCT kind) = {len(sources)}, 1, {_ONE_KIND_ONLY})"
             found = f"SELECT row, sum(score) * {factor} AS score FROM ({found}) GROUP BY row"
-        join = "JOIN documents d ON d.row = found.row" if self._filtered else ""
+        join = "JOIN documents d ON d.row = found.row" if self._filters else ""
         with_phrases, terms = statements.rows_with_all(phrases, literally=True)
         rows = self._connection.execute(
             f"SELECT found.row, found.score FROM ({found}) found {join} WHERE {self._where} "
@@ -178,12 +185,12 @@ class Search:
             of_word = dict(
                 self._connection.execute(f"SELECT row, score FROM ({statement}) WHERE {among}", [*values, rows])
             )
-            as_typed = self._matching(best, claim.pattern)
+            as_typed = self._rows_matching(best, claim.pattern)
             for row in of_word.keys() - as_typed if as_typed else ():
                 scores[row] = max(_NOT_AS_TYPED * scores[row], scores[row] - (1 - _NOT_AS_TYPED) * of_word[row])
         return sorted(scores.items(), key=lambda one: (-one[1], one[0]))
 
-    def _matching(self, rows: Collection[int], pattern: str) -> set[int]:
+    def _rows_matching(self, rows: Collection[int], pattern: str) -> set[int]:
         select = f"SELECT d.row FROM documents d WHERE d.row IN {schema.LISTED} AND {statements.has_match('d')}"
         return {row for (row,) in self._connection.execute(select, [json.dumps(list(rows)), json.dumps([pattern])])}
 

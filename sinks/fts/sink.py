@@ -10,7 +10,7 @@ from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import BuildMissing
 from chunksink.sinks.fts import schema
 from chunksink.sinks.fts.build import FtsBuild
-from chunksink.sinks.fts.errors import translated
+from chunksink.sinks.fts.errors import translate_errors
 from chunksink.sinks.fts.reader import FtsReader
 
 FILE = "fts.db"
@@ -61,7 +61,7 @@ class FtsSink:
 
 
 def _create_file(marker: Marker, folder: Path) -> None:
-    with translated(folder):
+    with translate_errors(folder):
         schema.create_tables(folder / FILE)
     with closing(FtsBuild(folder / FILE)) as build:
         build.sign(marker)

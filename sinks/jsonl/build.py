@@ -18,12 +18,11 @@ import msgspec
 import orjson
 
 from chunksink.chunkbus.canonical import canonical_json
-from chunksink.chunkbus.errors import NotCanonical
 from chunksink.sinks import build_folders
 from chunksink.sinks.contract import NO_PARENT, Marker, RefusedDocument, Stored
-from chunksink.sinks.document import Document, Family, hashes_of_content
+from chunksink.sinks.document import Document, Family
 from chunksink.sinks.errors import REPAIR_REBUILDS, BuildBroken
-from chunksink.sinks.jsonl.errors import translated
+from chunksink.sinks.jsonl.errors import translate_errors
 
 MARKER, FAMILIES, PENDING = "marker.json", "families", ".pending"
 _DIGEST = re.compile("[0-9a-f]{64}")
@@ -47,24 +46,24 @@ class JsonlBuild:
 
     def marker(self) -> Marker | None:
         path = self._folder / MARKER
-        with translated(self._folder):
+        with translate_errors(self._folder):
             try:
                 return msgspec.json.decode(path.read_bytes(), type=Marker) if path.exists() else None
             except msgspec.MsgspecError as error:
                 raise BuildBroken(f"{path} is damaged ({error}): {REPAIR_REBUILDS}") from error
 
     def sign(self, marker: Marker) -> None:
-        with translated(self._folder):
+        with translate_errors(self._folder):
             self._write([canonical_json(msgspec.to_builtins(marker))]).replace(self._folder / MARKER)
             build_folders.sync(self._folder)
 
     def count(self) -> int:
-        with translated(self._folder):
+        with translate_errors(self._folder):
             return sum(1 if parent_id == NO_PARENT else self._count_of(place) for place, parent_id in self._files())
 
     def replace(self, families: Sequence[Family]) -> int:
         sent = 0
-        with translated(self._folder):
+        with translate_errors(self._folder):
             for parent_id, family in {family.parent_id: family for family in families}.items():
                 lines = _lines(family)
                 sent += len(lines)
@@ -85,13 +84,13 @@ class JsonlBuild:
 
     def of_families(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
         places = [(f"{parent_id[:2]}/{parent_id}.jsonl", parent_id) for parent_id in parent_ids]
-        with translated(self._folder):
+        with translate_errors(self._folder):
             files = [place for place in places if _FILE.fullmatch(place[0]) and (self._families / place[0]).is_file()]
             for place, parent_id, line in self._lines_of(files):
                 yield _stored(place, parent_id, line, content)
 
     def flush(self) -> list[RefusedDocument]:
-        with translated(self._folder):
+        with translate_errors(self._folder):
             for parent_id, path in list(self._pending.items()):
                 self._apply(parent_id, path)
                 del self._pending[parent_id]  # only now: after an error the next flush continues here
@@ -101,13 +100,13 @@ class JsonlBuild:
         return []  # a file accepts every document
 
     def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
-        with translated(self._folder):
+        with translate_errors(self._folder):
             for place, parent_id, line in self._lines_of(self._files()):
                 yield _stored(place, parent_id, line, content)
 
     def scrub(self) -> None:
         """Also removes the files of a writer that was killed."""
-        with translated(self._folder):
+        with translate_errors(self._folder):
             if (pending := self._folder / PENDING).is_dir():
                 shutil.rmtree(pending)
 
@@ -202,8 +201,4 @@ def _stored(place: str, parent_id: str, line: bytes, content: bool) -> Stored:
     id = strings.get("id") or place
     if not content:
         return Stored(id, parent_id, strings.get("document_hash", ""), strings.get("text_hash", ""))
-    try:
-        document = Document.from_fields(fields)
-        return Stored(id, parent_id, *hashes_of_content(document), document)
-    except (ValueError, NotCanonical):  # not written by a sink
-        return Stored(id, parent_id, "", "")
+    return Stored.with_content(id, parent_id, lambda: Document.from_fields(fields))

@@ -17,7 +17,7 @@ _REMEDIES = {
 
 
 @contextmanager
-def translated(folder: Path) -> Iterator[None]:
+def translate_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:

@@ -9,7 +9,7 @@ from chunksink.sinks import build_folders
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import BuildBroken, Refused
 from chunksink.sinks.jsonl.build import FAMILIES, JsonlBuild
-from chunksink.sinks.jsonl.errors import translated
+from chunksink.sinks.jsonl.errors import translate_errors
 
 LINK = "current"
 
@@ -23,23 +23,23 @@ class JsonlSink:
         self._link = self._root / LINK
 
     def create(self, marker: Marker, dimensions: int | None = None) -> "JsonlBuild":
-        with translated(self._root):
+        with translate_errors(self._root):
             build_folders.make(self._root, marker.build_id, partial(_create_files, marker))
         return self.open(marker.build_id)
 
     def open(self, build_id: str) -> "JsonlBuild":
-        with translated(self._root):
+        with translate_errors(self._root):
             build = JsonlBuild(build_folders.existing(self._root, build_id))
             build.require()
         return build
 
     def builds(self) -> list[str]:
-        with translated(self._root):
+        with translate_errors(self._root):
             return build_folders.listing(self._root)
 
     def flip(self, old: str | None, new: str) -> None:
         self.open(new)
-        with translated(self._root):
+        with translate_errors(self._root):
             if (live := self._live()) not in (None, old, new):
                 raise Refused(f"{self._link} points to {live} instead of {old}: correct the link")
             if live != new:
@@ -51,7 +51,7 @@ class JsonlSink:
 
     def shown(self) -> Marker | None:
         """The marker of the build that the link points to; None if that cannot be read."""
-        with translated(self._root):
+        with translate_errors(self._root):
             live = self._live()
             if live is None or live not in build_folders.listing(self._root):
                 return None
@@ -60,7 +60,7 @@ class JsonlSink:
             return None
 
     def drop(self, build_id: str) -> None:
-        with translated(self._root):
+        with translate_errors(self._root):
             if self._root.is_dir():
                 if self._live() == build_id:
                     self._link.unlink()

@@ -7,9 +7,9 @@ from typing import Any
 from chunksink.settings.meilisearch_defaults import EMBEDDERS
 from chunksink.sinks.contract import NO_PARENT, Marker, RefusedDocument, Stored
 from chunksink.sinks.document import Document, Family, Vectors
-from chunksink.sinks.errors import SYNC_REBUILDS, BuildMissing, Refused, SinkError
+from chunksink.sinks.errors import SYNC_REBUILDS, BuildMissing, Refused, RefusedData, SinkError
 from chunksink.sinks.meilisearch import rows, tasks
-from chunksink.sinks.meilisearch.errors import RefusedData, TooLarge
+from chunksink.sinks.meilisearch.errors import TooLarge
 from chunksink.sinks.meilisearch.indexes import EMBEDDER, Indexes, marker_in, with_marker
 from chunksink.sinks.meilisearch.tasks import Payload, PendingWork, Row
 from chunksink.sinks.payload import Replacements, batches, portions, with_usable_vectors
@@ -115,7 +115,7 @@ class MeilisearchBuild:
         ids = [each.id for each in stored if each.vector is None or each.vector.shape != (dimensions,)]
         for some in batches(ids, _PAGE):  # after reading all: a write would shift the pages
             none: list[dict[str, Any]] = [{"id": id, rows.VECTORS: {EMBEDDER: None}} for id in some]
-            with self._connection.translated():
+            with self._connection.translate_errors():
                 task = self._connection.control.index(self._name).update_documents(none)
             tasks.wait_for(self._connection, task.task_uid, self._limits.patience)
 

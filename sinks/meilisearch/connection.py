@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 
 from chunksink.settings.addresses import server_address
 from chunksink.settings.secret import checked
-from chunksink.sinks.errors import BuildMissing, Refused
-from chunksink.sinks.meilisearch.errors import RefusedData, answer_error, not_meilisearch, translated
+from chunksink.sinks.errors import BuildMissing, Refused, RefusedData
+from chunksink.sinks.meilisearch.errors import answer_error, not_meilisearch, translate_errors
 
 if TYPE_CHECKING:
     import httpx
@@ -46,7 +46,7 @@ class Connection:
 
         client = httpx.Client(base_url=self.where, headers=self._headers, timeout=self._timeout, verify=self._encrypted)
         try:
-            with self.translated():
+            with self.translate_errors():
                 answer = client.get("/version")
             self._check(answer)
         except BaseException:
@@ -82,15 +82,15 @@ class Connection:
         return meilisearch.Client(self.where, self._key, timeout=max(1, round(self._timeout)))
 
     def get(self, path: str, **parameters: Any) -> Any:
-        with self.translated():
+        with self.translate_errors():
             return self._read(self.http.get(path, params=parameters))
 
     def send(self, path: str, body: Mapping[str, Any] | list[Any]) -> Any:
-        with self.translated():
+        with self.translate_errors():
             return self._read(self.http.post(path, json=body))
 
     def send_lines(self, path: str, lines: bytes) -> Any:
-        with self.translated():
+        with self.translate_errors():
             watched = _Watched(lines, self._timeout)
             headers = {"content-type": "application/x-ndjson", "content-length": str(len(lines))}
             answer = self._payloads.post(
@@ -98,8 +98,8 @@ class Connection:
             )
             return self._read(answer)
 
-    def translated(self) -> AbstractContextManager[None]:
-        return translated(self.where, self._key)
+    def translate_errors(self) -> AbstractContextManager[None]:
+        return translate_errors(self.where, self._key)
 
     def close(self) -> None:
         self.__dict__.pop("control", None)

@@ -1,7 +1,8 @@
 """Translates Meilisearch's errors into ours. Only this module depends on its error codes."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 from chunksink.sinks.errors import (
@@ -9,10 +10,12 @@ from chunksink.sinks.errors import (
     BuildMissing,
     NotConfirmed,
     Refused,
+    RefusedData,
     SinkError,
     Transient,
     Unreachable,
     WrongKey,
+    replace_errors,
 )
 
 _TRANSIENT = frozenset((408, 425, 429))
@@ -25,32 +28,13 @@ _FILTER_ERRORS = frozenset(
 _NOT_FILTERABLE = "is not filterable"
 
 
-class RefusedData(Refused):
-    """Meilisearch refuses something in the request; a smaller part may be accepted."""
-
-
 class TooLarge(RefusedData):
     """The payload is too large for the server."""
 
 
-@contextmanager
-def translated(where: str, key: str | None = None) -> Iterator[None]:
-    """Translates errors of httpx and of Meilisearch's client. `where` is the server's address, for the message.
-
-    Removes the key from messages, because a proxy may repeat the request in its answer.
-    """
-    try:
-        yield
-    except Exception as error:
-        ours = error if isinstance(error, SinkError) else _ours(error, where)
-        if ours is None:
-            raise
-        reason = str(ours)
-        if key and key in reason:
-            raise type(ours)(reason.replace(key, "[key]")) from None
-        if ours is error:
-            raise
-        raise ours from (None if key and key in str(error) else error)
+def translate_errors(where: str, key: str | None = None) -> AbstractContextManager[None]:
+    """Translates errors of httpx and of Meilisearch's client. `where` is the server's address, for the message."""
+    return replace_errors(partial(_ours, where), (key,) if key else ())
 
 
 def answer_error(status: int, body: Mapping[str, Any], where: str) -> SinkError:
@@ -101,7 +85,7 @@ def _index_error(code: str, message: str, where: str) -> SinkError | None:
     return None
 
 
-def _ours(error: Exception, where: str) -> SinkError | None:
+def _ours(where: str, error: BaseException) -> SinkError | None:
     import httpx
     import requests
     from meilisearch import errors as client

@@ -20,10 +20,9 @@ from chunksink.settings.index_settings import differences
 from chunksink.settings.meilisearch_defaults import EMBEDDERS
 from chunksink.sinks.build_folders import check_build_id
 from chunksink.sinks.contract import Marker
-from chunksink.sinks.errors import SYNC_REBUILDS, BuildMissing, NotConfirmed, Refused
+from chunksink.sinks.errors import SYNC_REBUILDS, BuildMissing, NotConfirmed, Refused, RefusedData
 from chunksink.sinks.meilisearch import rows, tasks
 from chunksink.sinks.meilisearch.connection import Connection
-from chunksink.sinks.meilisearch.errors import RefusedData
 
 MARKER = "chunksinkmarker"
 NOTES = "chunksinksettings"

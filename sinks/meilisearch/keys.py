@@ -17,7 +17,7 @@ class SearchKey:
 def make_search_key(url: str, master_key: str, index: str) -> SearchKey:
     connection = Connection(url, master_key)
     try:
-        with connection.translated():
+        with connection.translate_errors():
             made = connection.control.create_key(
                 {
                     "description": f"searches {index}, made by chunksink",

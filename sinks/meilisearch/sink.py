@@ -7,10 +7,9 @@ from chunksink.chunkbus.canonical import json_hash
 from chunksink.settings.index_settings import complete, differences, patch_of
 from chunksink.settings.meilisearch_defaults import EMBEDDERS
 from chunksink.sinks.contract import Marker
-from chunksink.sinks.errors import BuildMissing, Refused
+from chunksink.sinks.errors import BuildMissing, Refused, RefusedData
 from chunksink.sinks.meilisearch.build import Limits, MeilisearchBuild
 from chunksink.sinks.meilisearch.connection import Connection
-from chunksink.sinks.meilisearch.errors import RefusedData
 from chunksink.sinks.meilisearch.indexes import EMBEDDER, NOTES, Indexes, marker_in, with_marker, without_marker
 from chunksink.sinks.meilisearch.reader import MeilisearchReader
 

@@ -114,7 +114,7 @@ class SingleTasks:
     def run(self, order: str, send: Callable[[], "TaskInfo"]) -> None:
         """`order` describes the request of `send` and identifies it."""
         if order not in self._unconfirmed:
-            with self._connection.translated():
+            with self._connection.translate_errors():
                 self._unconfirmed[order] = send().task_uid
         number = self._unconfirmed[order]
         failed = failures(self._connection, [number], self._patience)

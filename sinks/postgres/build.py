@@ -1,18 +1,18 @@
 """A build in PostgreSQL, for its writer."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import psycopg
 from psycopg import sql
 
-from chunksink.chunkbus.errors import NotCanonical
 from chunksink.sinks.contract import Marker, RefusedDocument, Stored
-from chunksink.sinks.document import FIELDS, Document, Family, Vectors, hashes_of_content
+from chunksink.sinks.document import FIELDS, Document, Family, Vectors
 from chunksink.sinks.payload import Replacements, with_usable_vectors
 from chunksink.sinks.postgres import schema, vocabulary, words
 from chunksink.sinks.postgres.connection import Connection, Server, Statement, rows
-from chunksink.sinks.postgres.errors import OF_DOCUMENTS, reason_of, translated
+from chunksink.sinks.postgres.errors import OF_DOCUMENTS, reason_of, translate_errors
 from chunksink.sinks.postgres.schema import Note, Place, SearchOptions
 
 _PAGE = 2000
@@ -35,29 +35,28 @@ class PostgresBuild:
         self._replacements = Replacements()
         self._refused: dict[str, RefusedDocument] = {}
         self._language = self._note().language
-        with translated(server.where):
+        with translate_errors(server.where):
             self._has_vocabulary = vocabulary.exists(self._connected(), place)
 
     def marker(self) -> Marker | None:
         return self._note().marker
 
     def sign(self, marker: Marker) -> None:
-        with translated(self._server.where):
+        with translate_errors(self._server.where):
             Note(marker, self._language).write(self._connected(), self._place)
 
     def count(self) -> int:
         return int(self._rows(sql.SQL("SELECT count(*) FROM {}").format(self._place.table))[0][0])
 
     def replace(self, families: Sequence[Family]) -> int:
-        latest = self._replacements.begin(families)
         by_id: dict[str, tuple[Document, Vectors, bool]] = {}
         refused: list[RefusedDocument] = []
-        for family in latest:
-            usable, unusable = with_usable_vectors(family)
-            by_id |= {one.id: (one, vector, one.id in family.rewrite) for one, vector in usable}
-            refused += unusable
-        try:
-            with translated(self._server.where), self._connected().transaction():
+        with self._replacements.in_transaction(families) as latest:
+            for family in latest:
+                usable, unusable = with_usable_vectors(family)
+                by_id |= {one.id: (one, vector, one.id in family.rewrite) for one, vector in usable}
+                refused += unusable
+            with translate_errors(self._server.where), self._connected().transaction():
                 changed = self._changed(by_id)
                 refused += self._write(changed)
                 self._replacements.add(latest)
@@ -65,10 +64,6 @@ class PostgresBuild:
                 ids = self._replacements.surplus(lambda some: (one.id for one in self.of_families(some)))
                 delete = sql.SQL("DELETE FROM {} WHERE id = ANY(%s)").format(self._place.table)
                 self._connected().execute(delete, [ids])
-        except BaseException:
-            self._replacements.begin(latest)
-            raise
-        self._replacements.finish()
         for id in by_id:
             self._refused.pop(id, None)
         self._refused |= {one.id: one for one in refused}
@@ -77,7 +72,7 @@ class PostgresBuild:
     def delete(self, parent_ids: Sequence[str]) -> None:
         self._replacements.delete(parent_ids)
         delete = sql.SQL("DELETE FROM {} WHERE parent_id = ANY(%s)").format(self._place.table)
-        with translated(self._server.where):
+        with translate_errors(self._server.where):
             self._connected().execute(delete, [list(parent_ids)])
         self._replacements.finish()
 
@@ -113,18 +108,18 @@ class PostgresBuild:
 
     def scrub(self) -> None:
         """Removes deleted rows and their words from the tables. The server's log and backups keep them for a while."""
-        with translated(self._server.where):
+        with translate_errors(self._server.where):
             if self._has_vocabulary:
                 vocabulary.remove_unused(self._connected(), self._place, self._language)
             self._connected().execute(sql.SQL("VACUUM {}").format(self._place.table))
 
     def search_settings_due(self) -> list[str]:
         """The search indexes that are missing: a large write leaves them for its end."""
-        with translated(self._server.where):
+        with translate_errors(self._server.where):
             return list(schema.missing(self._connected(), self._place, self._options))
 
     def update_search_settings(self) -> list[str]:
-        with translated(self._server.where):
+        with translate_errors(self._server.where):
             return complete(self._connected(), self._place, self._options)
 
     def close(self) -> None:
@@ -169,11 +164,11 @@ class PostgresBuild:
         return self._write(changed[:half]) + self._write(changed[half:])
 
     def _note(self) -> Note:
-        with translated(self._server.where):
+        with translate_errors(self._server.where):
             return Note.read(self._connected(), self._place)
 
     def _rows(self, statement: Statement, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        with translated(self._server.where):
+        with translate_errors(self._server.where):
             return rows(self._connected(), statement, values)
 
     def _connected(self) -> Connection:
@@ -209,10 +204,8 @@ def _stored(row: Sequence[Any], content: bool, vectors: bool = False) -> Stored:
     vector = row[-1].to_numpy() if vectors and row[-1] is not None else None
     if not content:
         return Stored(row[0], row[1] or "", row[2] or "", row[3] or "", vector=vector)
-    try:
-        document = schema.document_of(row[2 : 2 + len(FIELDS)])
-        is_lost = row[2 + len(FIELDS)] and any(words.indexed(document))
-        damage = "it has no words, so no search for words finds it" if is_lost else ""
-        return Stored(row[0], row[1], *hashes_of_content(document), document, vector, damage)
-    except (ValueError, NotCanonical):  # not written by a sink: without hashes it counts as changed
-        return Stored(row[0], row[1] or "", "", "", vector=vector)
+    *columns, has_no_words = row[2 : 3 + len(FIELDS)]
+    stored = Stored.with_content(row[0], row[1] or "", lambda: Document.from_fields(schema.fields_of(columns)), vector)
+    if has_no_words and stored.document is not None and any(words.indexed(stored.document)):
+        return replace(stored, damage="it has no words, so no search for words finds it")
+    return stored

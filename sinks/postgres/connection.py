@@ -16,7 +16,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from chunksink.sinks.errors import Refused
-from chunksink.sinks.postgres.errors import connect_error, translated
+from chunksink.sinks.postgres.errors import connect_error, translate_errors
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 Statement = sql.SQL | sql.Composed
@@ -72,7 +72,7 @@ class Server:
             raise connect_error(error, self.where) from None  # the cause may show the password
         try:
             self._require_version(connection)
-            with translated(self.where):
+            with translate_errors(self.where):
                 prepare_vectors(connection)
         except BaseException:
             connection.close()
@@ -120,7 +120,7 @@ class Connections:
             with self._lock:
                 self._deadlines[connection] = time.monotonic() + self._server.search_timeout
             try:
-                with translated(self.where):
+                with translate_errors(self.where):
                     yield connection
             finally:
                 self._give_back(connection)

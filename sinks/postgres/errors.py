@@ -20,14 +20,13 @@ from chunksink.sinks.errors import (
 _TRANSIENT_CLASSES = frozenset(("08", "40", "53", "55", "57", "58"))
 """Connection, conflict between transactions, resources, locks, intervention of an administrator, system errors."""
 _LOGIN = ("authentication failed", "no password supplied", "no pg_hba.conf entry", "role ")
-_NO_DATABASE = ("3D000",)
 _STATEMENT_TIMEOUT = "57014"
 OF_DOCUMENTS = (psycopg.DataError, psycopg.IntegrityError, psycopg.errors.ProgramLimitExceeded)
 """Errors that the content of a document can cause."""
 
 
 @contextmanager
-def translated(where: str) -> Iterator[None]:
+def translate_errors(where: str) -> Iterator[None]:
     """Translates errors of psycopg. `where` is the server's address without a password, for the message."""
     try:
         yield

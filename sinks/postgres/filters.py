@@ -43,8 +43,7 @@ def order(sort: Sort) -> sql.Composable:
         value: sql.Composable = sql.SQL("lower({})").format(column) if _type(sort.field) == "text" else column
         return sql.SQL("{} {}").format(value, direction)
     field, name = _custom(sort.field), sql.Literal(sort.field.removeprefix(CUSTOM))
-    number = sql.SQL("CASE WHEN jsonb_typeof({0}) = 'number' THEN ({0})::float8 END").format(field)
-    return sql.SQL("{} {direction}, lower(fields->>{}) {direction}").format(number, name, direction=direction)
+    return sql.SQL("{} {direction}, lower(fields->>{}) {direction}").format(_number(field), name, direction=direction)
 
 
 def members(field: str) -> sql.Composable:
@@ -64,12 +63,7 @@ def _of_column(one: Filter) -> Condition:
         test = "{} && %s::text[]" if is_list else f"{{}} = ANY(%s::{kind}[])"
         return Condition(sql.SQL(test).format(column), [values])
     if one.like is not None:
-        patterns = ["".join(_SIGNS.get(sign, sign) for sign in pattern) for pattern in one.like if is_storable(pattern)]
-        text = sql.SQL("EXISTS (SELECT 1 FROM {} AS member(value) WHERE value LIKE ANY(%s::text[]))").format(
-            members(one.field)
-        )
-        plain = sql.SQL("{} LIKE ANY(%s::text[])").format(column)
-        return Condition(text if is_list else plain, [patterns])
+        return _like(sql.SQL("value"), one.like, members(one.field)) if is_list else _like(column, one.like)
     return _bounds(one, column)
 
 
@@ -82,12 +76,17 @@ def _of_custom(one: Filter) -> Condition:
         either = " OR ".join(["fields @> %s::jsonb"] * len(contained))
         return Condition(sql.SQL(f"({either})"), [*contained]) if contained else NOTHING
     if one.like is not None:
-        patterns = ["".join(_SIGNS.get(sign, sign) for sign in pattern) for pattern in one.like if is_storable(pattern)]
-        text = sql.SQL("EXISTS (SELECT 1 FROM {} AS member(value) WHERE value#>>'{{}}' LIKE ANY(%s::text[]))").format(
-            _members_of(field)
-        )
-        return Condition(text, [patterns])
-    return _bounds(one, sql.SQL("CASE WHEN jsonb_typeof({0}) = 'number' THEN ({0})::float8 END").format(field))
+        return _like(sql.SQL("value#>>'{{}}'").format(), one.like, _members_of(field))
+    return _bounds(one, _number(field))
+
+
+def _like(value: sql.Composable, patterns: Sequence[str], table: sql.Composable | None = None) -> Condition:
+    """Whether a value matches one of the patterns. With `table`, whether the value of any of its rows does."""
+    possible = ["".join(_SIGNS.get(sign, sign) for sign in pattern) for pattern in patterns if is_storable(pattern)]
+    text = sql.SQL("{} LIKE ANY(%s::text[])").format(value)
+    if table is not None:
+        text = sql.SQL("EXISTS (SELECT 1 FROM {} AS member(value) WHERE {})").format(table, text)
+    return Condition(text, [possible])
 
 
 def _bounds(one: Filter, value: sql.Composable) -> Condition:
@@ -100,6 +99,11 @@ def _bounds(one: Filter, value: sql.Composable) -> Condition:
 
 def _custom(field: str) -> sql.Composable:
     return sql.SQL("(fields->{})").format(sql.Literal(field.removeprefix(CUSTOM)))
+
+
+def _number(field: sql.Composable) -> sql.Composable:
+    """The value of a custom field as a number; null for any other value."""
+    return sql.SQL("CASE WHEN jsonb_typeof({0}) = 'number' THEN ({0})::float8 END").format(field)
 
 
 def _members_of(field: sql.Composable) -> sql.Composable:

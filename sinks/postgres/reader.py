@@ -1,31 +1,23 @@
 """Search in a build: words by PostgreSQL's text search, vectors by pgvector."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from psycopg import sql
 
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.document import Document, Vectors
-from chunksink.sinks.fts.query import parse
+from chunksink.sinks.fts.keyword_methods import KeywordMethods
 from chunksink.sinks.payload import unit
 from chunksink.sinks.postgres import schema
 from chunksink.sinks.postgres.connection import Connections, rows
 from chunksink.sinks.postgres.filters import condition
 from chunksink.sinks.postgres.schema import Note, Place, is_storable
 from chunksink.sinks.postgres.search import Search
-from chunksink.sinks.reader import (
-    FacetValue,
-    FamiliesOf,
-    Filter,
-    Hit,
-    Piece,
-    Sort,
-    require_facets,
-    unknown,
-)
+from chunksink.sinks.reader import FamiliesOf, Filter, Hit, unknown
 
 
-class PostgresReader:
+class PostgresReader(KeywordMethods):
     """Each call has a connection that no other thread uses meanwhile."""
 
     def __init__(self, connections: Connections, place: Place) -> None:
@@ -39,56 +31,6 @@ class PostgresReader:
     def marker(self) -> Marker | None:
         with self._connections.reserved() as connection:
             return Note.read(connection, self._place).marker
-
-    def search(
-        self,
-        query: str,
-        limit: int = 10,
-        filters: Sequence[Filter] = (),
-        *,
-        every: bool = False,
-        sort: Sort | None = None,
-    ) -> list[Hit]:
-        del every  # hits are never grouped by family here
-        parsed = parse(query) if query.strip() else None
-        with self._connections.reserved() as connection:
-            search = Search(connection, self._place, self._language, filters)
-            if sort is not None or parsed is None:
-                return search.listed(parsed, sort, limit)
-            return search.best(parsed, limit)
-
-    def snippets(self, query: str, ids: Sequence[str], filters: Sequence[Filter] = ()) -> dict[str, tuple[Piece, ...]]:
-        with self._connections.reserved() as connection:
-            return Search(connection, self._place, self._language, filters).snippets(parse(query), ids)
-
-    def most_score(self, query: str, filters: Sequence[Filter] = ()) -> float | None:
-        """Unknown: ranks depend on the lengths of documents."""
-        del query, filters
-        return None
-
-    def corrections(self, query: str, filters: Sequence[Filter] = ()) -> dict[str, str]:
-        with self._connections.reserved() as connection:
-            return Search(connection, self._place, self._language, filters).corrections(parse(query))
-
-    def facets(
-        self,
-        query: str,
-        fields: Sequence[str],
-        filters: Sequence[Filter] = (),
-        limit: int = 100,
-        among: Sequence[str] | None = None,
-    ) -> dict[str, list[FacetValue]]:
-        require_facets(fields)
-        if among is not None:
-            filters = [*filters, Filter("parent_id", any_of=tuple(among))]
-        with self._connections.reserved() as connection:
-            search = Search(connection, self._place, self._language, filters)
-            found = search.matching(parse(query) if query.strip() else None)
-            return {field: search.facet(field, found, limit) for field in fields}
-
-    def sources(self, filters: Sequence[Filter], limit: int) -> list[str]:
-        with self._connections.reserved() as connection:
-            return Search(connection, self._place, self._language, filters).sources(limit)
 
     def query(
         self, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = (), families: FamiliesOf = unknown
@@ -116,7 +58,8 @@ class PostgresReader:
         statement = sql.SQL("SELECT {} FROM {} WHERE id = ANY(%s)").format(schema.COLUMNS, self._place.table)
         with self._connections.reserved() as connection:
             found = rows(connection, statement, [list(filter(is_storable, ids))])
-        documents = {document.id: document for row in found if (document := schema.document_if_ours(row)) is not None}
+        stored = (Document.if_ours(schema.fields_of(row)) for row in found)
+        documents = {document.id: document for document in stored if document is not None}
         return [documents[id] for id in ids if id in documents]
 
     def families(self, ids: Sequence[str]) -> dict[str, str]:
@@ -134,6 +77,11 @@ class PostgresReader:
 
     def close(self) -> None:
         self._connections.close()
+
+    @contextmanager
+    def _searching(self, filters: Sequence[Filter]) -> Iterator[Search]:
+        with self._connections.reserved() as connection:
+            yield Search(connection, self._place, self._language, filters)
 
     def _nearest(self, vector: Vectors, limit: int, filters: Sequence[Filter], by: sql.Composable) -> list[Hit]:
         found = condition(filters)

@@ -309,17 +309,10 @@ def staged_row(document: Document, vector: Vectors | None, indexed: Sequence[str
     return [*plain, vector, *indexed]
 
 
-def document_of(row: Sequence[Any]) -> Document:
-    """Raises `ValueError` if no sink wrote this row."""
+def fields_of(row: Sequence[Any]) -> dict[str, Any]:
+    """The fields of a document, from a row with these `COLUMNS`."""
     fields = dict(zip(FIELDS, row, strict=True))
-    return Document.from_fields({name: value for name, value in fields.items() if value not in (None, [], {})})
-
-
-def document_if_ours(row: Sequence[Any]) -> Document | None:
-    try:
-        return document_of(row)
-    except ValueError:
-        return None
+    return {name: value for name, value in fields.items() if value not in (None, [], {})}
 
 
 def halfvec_dimensions(connection: Connection, place: Place) -> int:

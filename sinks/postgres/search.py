@@ -70,13 +70,6 @@ class Search:
         of_terms = [value for term in weights for value in (weights[term], list(words.WEIGHTS), term)]
         return [Hit(*row) for row in rows(self._connection, statement, [*of_terms, *found.values, limit])]
 
-    def matching(self, query: Query | None) -> Condition:
-        """The condition that all hits without a limit fulfil."""
-        if query is None:
-            return self._filters
-        terms = words.terms(query)
-        return self._found(query, list(terms)) if terms else NOTHING
-
     def _found(self, query: Query, terms: Sequence[str]) -> Condition:
         """Documents that have one of the terms, and all phrases."""
         return self._matches(" | ".join(f"({term})" for term in terms)).and_(self._filters).and_(self._phrases(query))
@@ -94,7 +87,17 @@ class Search:
         [occurs] = rows(self._connection, statement, [value for one in found for value in one.values])
         return list(compress(some, occurs))
 
-    def facet(self, field: str, found: Condition, limit: int) -> list[FacetValue]:
+    def highest_score(self, query: Query) -> None:
+        """Unknown: ranks depend on the lengths of documents."""
+
+    def facets(self, query: Query | None, fields: Sequence[str], limit: int) -> dict[str, list[FacetValue]]:
+        found = self._filters
+        if query is not None:
+            terms = words.terms(query)
+            found = self._found(query, list(terms)) if terms else NOTHING
+        return {field: self._facet(field, found, limit) for field in fields}
+
+    def _facet(self, field: str, found: Condition, limit: int) -> list[FacetValue]:
         statement = sql.SQL(
             "SELECT value, count(DISTINCT parent_id) FROM {} CROSS JOIN LATERAL {} AS member(value) "
             "WHERE {} AND value IS NOT NULL AND value::text <> 'null' GROUP BY value ORDER BY 2 DESC, 1 LIMIT %s"

@@ -10,7 +10,7 @@ from chunksink.sinks.errors import Refused
 from chunksink.sinks.postgres import schema, vocabulary
 from chunksink.sinks.postgres.build import PostgresBuild, complete
 from chunksink.sinks.postgres.connection import Connection, Connections, Server, rows
-from chunksink.sinks.postgres.errors import translated
+from chunksink.sinks.postgres.errors import translate_errors
 from chunksink.sinks.postgres.reader import PostgresReader
 from chunksink.sinks.postgres.schema import Note, Place, SearchOptions
 
@@ -119,7 +119,7 @@ class PostgresSink:
     def _connected(self) -> Iterator[Connection]:
         connection = self._server.connect()
         try:
-            with translated(self._server.where):
+            with translate_errors(self._server.where):
                 yield connection
         finally:
             connection.close()

@@ -118,13 +118,13 @@ def test_whole_word_is_its_own_prefix(build: FtsBuild, reader: FtsReader, typed:
 def test_prefix_search_reads_only_the_best(build: FtsBuild, reader: FtsReader, monkeypatch: pytest.MonkeyPatch) -> None:
     build.replace([family(f"d{number}", [f"operate {number}"]) for number in range(9)])
     looked: list[int] = []
-    standing = Search._matching
+    standing = Search._rows_matching
 
     def watched(search: Search, rows: set[int], pattern: str) -> set[int]:
         looked.append(len(rows))
         return standing(search, rows, pattern)
 
-    monkeypatch.setattr(Search, "_matching", watched)
+    monkeypatch.setattr(Search, "_rows_matching", watched)
     monkeypatch.setattr("chunksink.sinks.fts.search._READ_TEXTS", 4)
     assert len(reader.search("operatio", 20)) == 9
     assert len(reader.search("operatio", 2)) == 2

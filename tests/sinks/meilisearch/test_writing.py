@@ -268,7 +268,7 @@ def test_answer_of_another_server_blames_no_document(
     """A gateway without its backend, or a login page. The same documents are accepted when the gateway is gone."""
 
     def answering(connection: Connection, _path: str, _lines: bytes) -> Any:
-        with connection.translated():
+        with connection.translate_errors():
             return connection._read(answer)
 
     build = build_of(sink, [family("a", ALPHA)])
