@@ -142,7 +142,7 @@ def hit_of(
         shares=shares,
         document=document,
         same_text=same_text,
-        fields={name: fields.shown(name, value) for name, value in document.fields.items()},
+        fields={name: fields.display_value(name, value) for name, value in document.fields.items()},
         rerank=rerank,
     )
 

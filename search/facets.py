@@ -61,7 +61,7 @@ def _known(legs: Legs, fields: Sequence[str]) -> list[str]:
 def _shown(field: str, counted: Sequence[FacetValue], fields: FieldSet) -> list[FacetValue]:
     if not field.startswith(CUSTOM):
         return list(counted)
-    return [FacetValue(fields.shown(field.removeprefix(CUSTOM), one.value), one.families) for one in counted]
+    return [FacetValue(fields.display_value(field.removeprefix(CUSTOM), one.value), one.families) for one in counted]
 
 
 def _words(question: Question) -> str:

@@ -88,7 +88,7 @@ def _is_unused(field: str, visible: tuple[Filter, ...], reader: KeywordReader) -
 def _condition(one: Filter, fields: FieldSet) -> str:
     name = one.custom or one.field
     bounds = ((">=", one.at_least), ("<=", one.at_most))
-    shown = [f"{name}{sign}{fields.shown(name, bound)}" for sign, bound in bounds if bound is not None]
+    shown = [f"{name}{sign}{fields.display_value(name, bound)}" for sign, bound in bounds if bound is not None]
     return " and ".join(shown) or f"the given {name}"  # without the values, which may be very long
 
 

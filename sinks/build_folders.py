@@ -29,7 +29,7 @@ def folder(root: Path, build_id: str) -> Path:
     return root / check_build_id(build_id)
 
 
-def make(root: Path, build_id: str, fill: Callable[[Path], object]) -> None:
+def create(root: Path, build_id: str, fill: Callable[[Path], object]) -> None:
     """Create a build unless it exists. It is filled under a hidden name, then renamed, so no half build is visible."""
     path = folder(root, build_id)
     if not path.is_dir():
@@ -41,10 +41,10 @@ def make(root: Path, build_id: str, fill: Callable[[Path], object]) -> None:
         except BaseException:
             shutil.rmtree(hidden, ignore_errors=True)  # after a kill `remove` does it
             raise
-    sync(root)  # also for an existing build: the call that created it may have failed at this line
+    fsync(root)  # also for an existing build: the call that created it may have failed at this line
 
 
-def existing(root: Path, build_id: str) -> Path:
+def existing_folder(root: Path, build_id: str) -> Path:
     path = folder(root, build_id)
     if path.is_symlink():
         raise BuildMissing(f"{path} is a symbolic link, not a build. Use the id of the build it points to")
@@ -53,7 +53,7 @@ def existing(root: Path, build_id: str) -> Path:
     return path
 
 
-def listing(root: Path) -> list[str]:
+def build_ids(root: Path) -> list[str]:
     if not root.is_dir():
         return []
     return sorted(path.name for path in root.iterdir() if _is_folder(path) and not path.name.startswith(_HIDDEN))
@@ -68,7 +68,7 @@ def remove(root: Path, build_id: str) -> None:
         shutil.rmtree(rest, ignore_errors=True)  # never follows symbolic links
 
 
-def sync(folder: Path) -> None:
+def fsync(folder: Path) -> None:
     """Make renames and removals in this folder survive a power failure."""
     handle = os.open(folder, os.O_RDONLY)
     try:

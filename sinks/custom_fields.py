@@ -98,7 +98,7 @@ class FieldSet:
         """The rules for chunks that have values of these fields."""
         return Rules(require_source_checksum, self if self.fields else None)
 
-    def shown(self, name: str, value: Any) -> Any:
+    def display_value(self, name: str, value: Any) -> Any:
         """A value of a document or an engine for people: a time as ISO 8601 instead of seconds. A value
         whose field is no longer configured is unchanged."""
         field = self.get(name)
@@ -133,7 +133,7 @@ class FieldSet:
     def _text(self, found: Mapping[str, Any]) -> str | None:
         """The values for keyword search, one per line."""
         names = [field.name for field in self.fields if field.options.search and field.name in found]
-        searched = [self.shown(name, found[name]) for name in names]
+        searched = [self.display_value(name, found[name]) for name in names]
         lines = [", ".join(value) if isinstance(value, list) else str(value) for value in searched]
         return "\n".join(lines) or None
 

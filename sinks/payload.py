@@ -34,7 +34,7 @@ def unit(vectors: Vectors) -> Vectors:
     return result
 
 
-def portions(sizes: Sequence[int], most: int, most_bytes: int) -> Iterator[slice]:
+def slices_by_size(sizes: Sequence[int], most: int, most_bytes: int) -> Iterator[slice]:
     """Slices of at most `most` items and `most_bytes` bytes. An item that is too large goes alone."""
     start = total = 0
     for position, size in enumerate(sizes):

@@ -32,7 +32,7 @@ def project_family(
 
     For a part of a family, `position` is its place in the family, and `before` and `after` are the neighbours' ids.
     """
-    members = sorted((_project(record) | fields.project(record) for record in records), key=_place)
+    members = sorted((_project(record) | fields.project(record) for record in records), key=_sort_key)
     ids = [before, *(member["id"] for member in members), after]
     for number, member in enumerate(members):
         if member["chunk_index"] is None:
@@ -59,7 +59,7 @@ def fields_in(fields: FieldSet, ids: Iterable[str]) -> FieldSet:
 
 def order_in_family(record: Record) -> tuple[Any, ...]:
     """The sort key of the documents of a family."""
-    return _place(_project(record, _ORDER))
+    return _sort_key(_project(record, _ORDER))
 
 
 def title_and_headings(record: Record) -> tuple[str | None, tuple[str, ...]]:
@@ -84,7 +84,7 @@ def _without_none(fields: Values) -> Values:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _place(fields: Values) -> tuple[Any, ...]:
+def _sort_key(fields: Values) -> tuple[Any, ...]:
     """By index (missing ones last), then position in the source, then id."""
     keys = (fields["chunk_index"], fields["page_start"], fields["char_start"])
     return (*((key is None, key or 0) for key in keys), fields["id"])

@@ -178,16 +178,16 @@ def year(value: Any) -> int | None:
 
 def text(value: Any, most: int) -> str | None:
     """A string, or a number as text, on one line of at most `most` characters."""
-    found = line(_written(value))
+    found = line(_number_as_text(value))
     return found[:most].rstrip() if found is not None else None
 
 
 def label(value: Any) -> str | None:
     """A string, or a number as text, as `facet` cuts it."""
-    return facet(_written(value))
+    return facet(_number_as_text(value))
 
 
-def _written(value: Any) -> Any:
+def _number_as_text(value: Any) -> Any:
     """A finite number as text; anything else unchanged."""
     return str(value) if type(value) is int or (type(value) is float and math.isfinite(value)) else value
 
@@ -219,7 +219,7 @@ def moment(value: Any) -> int | None:
 
 def members(value: Any) -> list[str] | None:
     """Labels from a list, or from one string with commas or semicolons between them."""
-    found = labels([_written(one) for one in value] if isinstance(value, list) else value)
+    found = labels([_number_as_text(one) for one in value] if isinstance(value, list) else value)
     return list(found) if found is not None else None
 
 

@@ -60,7 +60,7 @@ class ChromaBuild:
                 by_id[document.id] = document, vector, document.id in family.rewrite
         documents, vectors, rewritten = zip(*by_id.values(), strict=True) if by_id else ((), (), ())
         width = len(vectors[0]) if vectors else 0
-        parts = rows.slices(documents, width, min(self._handle.opened().most, PAGE), REQUEST_BYTES)
+        parts = rows.request_slices(documents, width, min(self._handle.opened().most, PAGE), REQUEST_BYTES)
         sent = sum(self._write(documents[part], vectors[part], rewritten[part]) for part in parts)
         # Families that are new to the build are added too: searching for their old documents in `flush` takes less than
         # a hundredth of the time of the write.
@@ -124,7 +124,7 @@ class ChromaBuild:
                 whole, metadata_only = [], []
                 for row, document in enumerate(documents):
                     known = {} if rewritten[row] else old.get(document.id, {})
-                    if any(known.get(name) != value for name, value in rows.decides_vector(document).items()):
+                    if any(known.get(name) != value for name, value in rows.vector_inputs(document).items()):
                         whole.append(row)
                     elif known.get("document_hash") != document.document_hash:
                         metadata_only.append(row)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _spellings = count(1)
 
 
-def package() -> ModuleType:
+def import_chromadb() -> ModuleType:
     """Import chromadb. The import alone reads foreign settings, and fails on an invalid one."""
     try:
         import chromadb
@@ -38,7 +38,7 @@ def open_folder(path: Path) -> "ClientAPI":
     """A separate engine in this process. chromadb caches engines by the text of the path, even if they failed to start.
     So each call spells the path differently. Other code may use the plain path, with its own settings."""
     spelling = "".join("/." if bit == "1" else "/" for bit in f"{next(_spellings):b}")
-    client: ClientAPI = package().PersistentClient(f"{path}{spelling}", settings=_settings())
+    client: ClientAPI = import_chromadb().PersistentClient(f"{path}{spelling}", settings=_settings())
     return client
 
 
@@ -47,7 +47,7 @@ def open_server(host: str, port: int, *, ssl: bool, headers: Mapping[str, str], 
     and hides the reason of a failure."""
     import httpx
 
-    package()
+    import_chromadb()
     from chromadb.api import ServerAPI
     from chromadb.api.client import Client
     from chromadb.api.shared_system_client import SharedSystemClient
@@ -87,7 +87,7 @@ def module_environment() -> dict[str, str]:
 
 
 def _settings(**values: Any) -> "Settings":
-    package()
+    import_chromadb()
     return _settings_type()(anonymized_telemetry=False, **values)
 
 

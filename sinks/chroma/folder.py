@@ -39,14 +39,14 @@ class Folder:
     def open(self, build_id: str, *, writing: bool) -> Handle:
         """A writer opens the build only when the seal cannot answer. Importing Chroma and opening a build takes most of
         a second. That is most of the time of a sync that has nothing to do (ADR 0020)."""
-        path = build_folders.existing(self._root, build_id)
+        path = build_folders.existing_folder(self._root, build_id)
         handle = self._handle(path, writing=writing)
         if not writing or seal.snapshot(path) is None:
             handle.opened()
         return handle
 
     def builds(self) -> list[str]:
-        return build_folders.listing(self._root)
+        return build_folders.build_ids(self._root)
 
     def address(self, build_id: str) -> dict[str, str]:
         return {"path": str(build_folders.folder(self._root, build_id).absolute()), "collection": COLLECTION}
@@ -70,7 +70,7 @@ class Folder:
         )
 
     def _connect(self, path: Path, *, writing: bool, initial: dict[str, Any] | None) -> Opened:
-        client.package()
+        client.import_chromadb()
         unlock = seal.check(path, writing=writing)
         try:
             with self._turn(path, writing), translate_errors(str(path)):
@@ -99,7 +99,7 @@ class Folder:
                 unlock()
             if writing:
                 with seal.turn(path):
-                    seal.put(path, snapshot)
+                    seal.write(path, snapshot)
 
         return Opened(collection, engine, most, release)
 

@@ -8,7 +8,7 @@ import numpy as np
 from chunksink.sinks.contract import NO_PARENT, Stored
 from chunksink.sinks.document import CUSTOM, LISTS, NAMES, Document, Vectors, document_hash, hashes_of_content
 from chunksink.sinks.errors import InvalidFilter
-from chunksink.sinks.payload import batches, portions
+from chunksink.sinks.payload import batches, slices_by_size
 from chunksink.sinks.reader import Filter, Value
 
 # Lists are always sent: a new row can inherit those of a deleted collection (chroma-core/chroma#7594).
@@ -36,7 +36,7 @@ def metadata(document: Document, old: Iterable[str]) -> dict[str, Any]:
     return sent | dict.fromkeys(sorted(name for name in old if name not in sent))  # sorted: repeats are identical
 
 
-def decides_vector(document: Document) -> dict[str, Any]:
+def vector_inputs(document: Document) -> dict[str, Any]:
     """The metadata of a row whose vector need not be sent again: vectors depend on text, title and headings."""
     of_vector = {name: getattr(document, name) for name in ("parent_id", "text_hash", "title")}
     return of_vector | {"headings": list(document.headings) or None}
@@ -119,11 +119,11 @@ def _string(value: Any) -> str:
     return value if isinstance(value, str) else NO_PARENT
 
 
-def slices(documents: Sequence[Document], dimensions: int, most: int, most_bytes: int) -> Iterator[slice]:
+def request_slices(documents: Sequence[Document], dimensions: int, most: int, most_bytes: int) -> Iterator[slice]:
     """Slices that fit into one request, by number and by bytes."""
     more = dimensions * _FLOAT_BYTES + _ROW_BYTES
     sizes = [len(one.text.encode()) + more for one in documents]
-    return portions(sizes, most, most_bytes)
+    return slices_by_size(sizes, most, most_bytes)
 
 
 def of_families(parent_ids: Sequence[str]) -> Iterator[Where]:

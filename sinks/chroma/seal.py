@@ -50,34 +50,34 @@ class Seal(msgspec.Struct, frozen=True):
 
     files: dict[str, Numbers] | None = None
     """None while a writer is open, or after one was killed."""
-    held: Snapshot | None = None
+    snapshot: Snapshot | None = None
 
 
-def put(path: Path, held: Snapshot | None) -> None:
+def write(path: Path, state: Snapshot | None) -> None:
     """Seal the build after a writer has closed, unless another writer is open."""
-    if not path.is_dir() or _is_written(path):  # dropped meanwhile, or another writer
+    if not path.is_dir() or _has_writer(path):  # dropped meanwhile, or another writer
         return
-    _write(path, Seal(_files(path), held))
+    _save(path, Seal(_files(path), state))
 
 
 def remove(path: Path) -> None:
     """Remove the seal when a writer begins."""
-    _write(path, Seal())
+    _save(path, Seal())
 
 
 def snapshot(path: Path) -> Snapshot | None:
     """The sealed state if the files match the seal; else None. Then the build must be opened to learn its state."""
     seal = _read(path)
-    if seal.held is None or seal.held.database != signature_of(path / DATABASE):
+    if seal.snapshot is None or seal.snapshot.database != signature_of(path / DATABASE):
         return None
-    return seal.held if seal.files == _files(path) else None
+    return seal.snapshot if seal.files == _files(path) else None
 
 
 def renew(path: Path) -> None:
     """Update the seal in the turn that opened the build: Chroma changed the database file, but not its content."""
     seal, now = _read(path), signature_of(path / DATABASE)
-    if seal.held is not None and now is not None:
-        _write(path, msgspec.structs.replace(seal, held=replace(seal.held, database=now)))
+    if seal.snapshot is not None and now is not None:
+        _save(path, msgspec.structs.replace(seal, snapshot=replace(seal.snapshot, database=now)))
 
 
 @contextmanager
@@ -106,7 +106,7 @@ def reseal(path: Path) -> Iterator[None]:
     sealed = _read(path).files == before
     yield
     if sealed and path.is_dir() and (after := _files(path)) != before:
-        _write(path, msgspec.structs.replace(_read(path), files=after))
+        _save(path, msgspec.structs.replace(_read(path), files=after))
 
 
 def check(path: Path, *, writing: bool) -> Callable[[], None]:
@@ -114,11 +114,11 @@ def check(path: Path, *, writing: bool) -> Callable[[], None]:
 
     With `writing` the caller counts as an open writer until it calls the returned function.
     """
-    with _one_check(path, is_reader=not writing):
-        if (path / DATABASE).exists() and not _is_written(path) and _read(path).files != _files(path):
+    with _check_lock(path, is_reader=not writing):
+        if (path / DATABASE).exists() and not _has_writer(path) and _read(path).files != _files(path):
             with turn(path, is_reader=not writing):  # a reader may be saving the files, and then seals them
                 _check(path)
-        return _writing(path) if writing else lambda: None
+        return _lock_as_writer(path) if writing else lambda: None
 
 
 def _check(path: Path, attempts: int = 5) -> None:
@@ -140,7 +140,7 @@ def _check(path: Path, attempts: int = 5) -> None:
     except subprocess.TimeoutExpired as error:
         raise NotConfirmed(f"loading the vector index at {path} did not end within {_PATIENCE} s") from error
     if done.returncode == 0:
-        put(path, None)
+        write(path, None)
         return
     if done.returncode == -signal.SIGKILL:  # not caused by the files
         raise NotConfirmed(f"the process that loaded the vector index at {path} was killed. Is memory short?")
@@ -176,13 +176,13 @@ def _read(path: Path) -> Seal:
         return Seal()
 
 
-def _write(path: Path, seal: Seal) -> None:
+def _save(path: Path, seal: Seal) -> None:
     waiting = path / f"{FILE}.{os.getpid()}"
     waiting.write_bytes(msgspec.json.encode(seal))
     waiting.replace(path / FILE)
 
 
-def _one_check(path: Path, *, is_reader: bool = False) -> AbstractContextManager[None]:
+def _check_lock(path: Path, *, is_reader: bool = False) -> AbstractContextManager[None]:
     """One check at a time: each of two would mistake the other for a writer."""
     return _locked(os.open(path, os.O_RDONLY | os.O_CLOEXEC), path, is_reader=is_reader)
 
@@ -246,7 +246,7 @@ def _holders(handle: int) -> dict[str, str]:
     return {}
 
 
-def _is_written(path: Path) -> bool:
+def _has_writer(path: Path) -> bool:
     try:
         handle = os.open(path / LOCK, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -260,7 +260,7 @@ def _is_written(path: Path) -> bool:
     return False
 
 
-def _writing(path: Path) -> Callable[[], None]:
+def _lock_as_writer(path: Path) -> Callable[[], None]:
     handle = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     fcntl.flock(handle, fcntl.LOCK_SH)  # shared: the writer may have a second handle
     return lambda: os.close(handle)

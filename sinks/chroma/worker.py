@@ -20,7 +20,7 @@ from chunksink.sinks.chroma.client import module_command, module_environment
 from chunksink.sinks.contract import Marker, Stored
 from chunksink.sinks.document import Family
 from chunksink.sinks.errors import BuildBroken
-from chunksink.sinks.payload import portions
+from chunksink.sinks.payload import slices_by_size
 
 ANSWER_SECONDS = 300.0
 """Much more than any call takes."""
@@ -112,7 +112,7 @@ class WorkerBuild:
 
     def replace(self, families: Sequence[Family]) -> int:
         sizes = [len(family.documents) for family in families]
-        parts = portions(sizes, len(sizes), _WRITTEN_AT_ONCE)  # a single message would be in memory twice
+        parts = slices_by_size(sizes, len(sizes), _WRITTEN_AT_ONCE)  # a single message would be in memory twice
         return sum(self._worker.call("replace", families[part]) for part in parts)
 
     def of_families(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from chunksink.settings.config import ConfigError
-from chunksink.sinks.chroma.client import package
+from chunksink.sinks.chroma.client import import_chromadb
 from chunksink.sinks.chroma.folder import Folder
 from chunksink.sinks.chroma.sink import ChromaSink
 
@@ -28,7 +28,7 @@ def main(handle: int) -> None:
         signal.signal(number, signal.SIG_IGN)
     connection: Connection[Any, Any] = Connection(handle)
     with suppress(ConfigError):  # raised again by the first call
-        package()  # takes most of a second, while the other side reads chunks
+        import_chromadb()  # takes most of a second, while the other side reads chunks
     with suppress(EOFError, ConnectionError):
         serve(connection)
     sys.stderr.flush()

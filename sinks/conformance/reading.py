@@ -269,7 +269,7 @@ class KeywordConformance(ReaderConformance):
     def test_facets_of_custom_fields_count_families(self, reader: KeywordReader) -> None:
         found = reader.facets("", ["fields.labels", "fields.priority", "fields.open", "fields.due", "fields.unknown"])
         counted = {
-            field: {FIELDS.shown(field.removeprefix("fields."), one.value): one.families for one in values}
+            field: {FIELDS.display_value(field.removeprefix("fields."), one.value): one.families for one in values}
             for field, values in found.items()
         }
         assert counted == {

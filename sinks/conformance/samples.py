@@ -83,12 +83,12 @@ def renamed(document: Document, id: str) -> Document:
     return msgspec.structs.replace(other, document_hash=document_hash(other.as_dict()))
 
 
-def held(build: Build, *, content: bool = False) -> list[tuple[str, ...]]:
+def hashes_in(build: Build, *, content: bool = False) -> list[tuple[str, ...]]:
     """The sorted hashes of a build's content."""
     return sorted(stored.hashes() for stored in build.scan(content=content))
 
 
-def wanted(families: Iterable[Family]) -> list[tuple[str, ...]]:
+def hashes_of(families: Iterable[Family]) -> list[tuple[str, ...]]:
     """The hashes that a build of exactly these families has."""
     return sorted((d.id, d.parent_id, d.document_hash, d.text_hash) for one in families for d in one.documents)
 

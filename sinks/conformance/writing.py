@@ -20,13 +20,13 @@ from chunksink.sinks.conformance.samples import (
     RICH,
     family,
     fill,
-    held,
+    hashes_in,
+    hashes_of,
     marker,
     records,
     renamed,
     rewritten,
     vector,
-    wanted,
     with_vectors,
 )
 from chunksink.sinks.contract import Build, Marker, Sink
@@ -79,7 +79,7 @@ class SinkConformance:
     # --- builds and their marker ------------------------------------------------------------------------------
 
     def test_a_new_build_is_empty_and_signed(self, sink: Sink, build: Build, signed: Marker) -> None:
-        assert (build.marker(), build.count(), held(build)) == (signed, 0, [])
+        assert (build.marker(), build.count(), hashes_in(build)) == (signed, 0, [])
         assert signed.build_id in sink.builds()
 
     def test_create_does_not_change_an_existing_build(self, sink: Sink, build: Build, signed: Marker) -> None:
@@ -106,14 +106,14 @@ class SinkConformance:
         other = sink.create(second, DIMENSIONS)
         fill(build, [family("a", ALPHA)])
         fill(other, [family("a", BETA)])
-        assert held(build) == wanted([family("a", ALPHA)])
+        assert hashes_in(build) == hashes_of([family("a", ALPHA)])
         other.close()
         sink.drop(second.build_id)
         sink.drop(second.build_id)  # once more is no error
         with pytest.raises(BuildMissing):
             sink.open(second.build_id)
         assert second.build_id not in sink.builds(), "open must not create a build"
-        assert held(build) == wanted([family("a", ALPHA)])
+        assert hashes_in(build) == hashes_of([family("a", ALPHA)])
         fresh = sink.create(second, DIMENSIONS)
         assert (fresh.count(), fresh.marker()) == (0, second), "a dropped build left something behind"
         fresh.close()
@@ -133,13 +133,13 @@ class SinkConformance:
         in_another_thread(build.delete, [two.parent_id])
         assert in_another_thread(build.flush) == []
         assert in_another_thread(build.count) == 3
-        assert in_another_thread(held, build, content=True) == wanted([one])
+        assert in_another_thread(hashes_in, build, content=True) == hashes_of([one])
         in_another_thread(build.sign, signed)
         assert in_another_thread(build.marker) == signed
         in_another_thread(build.close)
         again = in_another_thread(sink.open, signed.build_id)
         fill(again, [two])
-        assert in_another_thread(held, again) == wanted([one, two])
+        assert in_another_thread(hashes_in, again) == hashes_of([one, two])
         in_another_thread(again.close)
 
     # --- stored content equals written content ----------------------------------------------------------------
@@ -148,13 +148,13 @@ class SinkConformance:
         families = [family("a", ALPHA), family("b", BETA, tenant_id="t1"), family("b", BETA, tenant_id="t2")]
         assert build.replace(families) == 7
         assert build.flush() == []
-        assert held(build) == wanted(families)
-        assert held(build, content=True) == wanted(families), "the stored content differs from the sent content"
+        assert hashes_in(build) == hashes_of(families)
+        assert hashes_in(build, content=True) == hashes_of(families), "the stored content differs from the sent content"
         assert build.count() == 7
         build.close()
         other = connect()
         again = other.open(signed.build_id)
-        assert held(again) == wanted(families)
+        assert hashes_in(again) == hashes_of(families)
         again.close()
         other.close()
 
@@ -175,22 +175,22 @@ class SinkConformance:
         texts = {stored.id: stored.document.text for stored in build.scan(content=True) if stored.document}
         for one in families:
             assert texts[one.documents[0].id] == one.documents[0].text
-        assert held(build) == wanted(families)
+        assert hashes_in(build) == hashes_of(families)
 
     def test_scan_returns_exact_timestamps(self, build: Build) -> None:
         """Engines change the last digit of longer numbers; such a document would count as changed in every run."""
         times = [number * step for step in (0.1, 1 / 44_100, 86_399.97) for number in range(1, 200)]
         spoken = [family(f"at {time!r}", ["x"], metadata={"timestamp_start": time}) for time in times]
         fill(build, spoken)
-        assert held(build, content=True) == wanted(spoken)
+        assert hashes_in(build, content=True) == hashes_of(spoken)
 
     def test_replace_accepts_many_families_at_once(self, build: Build) -> None:
         families = [family(f"many/{number}", [f"{number} one", f"{number} two"]) for number in range(self.many)]
         fill(build, families)
-        assert held(build) == wanted(families)
+        assert hashes_in(build) == hashes_of(families)
         edited = [family(f"many/{number}", [f"{number} new"], version="2") for number in range(self.many)]
         fill(build, edited)
-        assert held(build) == wanted(edited)
+        assert hashes_in(build) == hashes_of(edited)
 
     # --- replacing leaves no orphans --------------------------------------------------------------------------
 
@@ -201,7 +201,7 @@ class SinkConformance:
             fill(build, [family("a", ALPHA), other])
             edited = family("a", texts, version=version)
             fill(build, [edited])
-            assert held(build, content=True) == wanted([edited, other]), texts
+            assert hashes_in(build, content=True) == hashes_of([edited, other]), texts
 
     def test_replace_removes_unrecorded_orphans(self, connect: Connect, build: Build, signed: Marker) -> None:
         """No record lists the orphans of a killed run or of another program, so the sink finds them in the build."""
@@ -213,7 +213,7 @@ class SinkConformance:
         again = other.open(signed.build_id)
         now = family("a", ALPHA)
         fill(again, [now])
-        assert held(again) == wanted([now])
+        assert hashes_in(again) == hashes_of([now])
         again.close()
         other.close()
 
@@ -226,7 +226,7 @@ class SinkConformance:
         theirs.close()
         other.close()
         fill(build, [second])
-        assert held(build) == wanted([second, kept])
+        assert hashes_in(build) == hashes_of([second, kept])
 
     def test_replace_with_rewrite_ignores_stored_hashes(self, build: Build) -> None:
         """A replacement without `rewrite` may trust the stored hashes."""
@@ -234,16 +234,16 @@ class SinkConformance:
         wrong = [msgspec.structs.replace(document, title="somebody else's") for document in right.documents]
         fill(build, [with_vectors(wrong)])
         fill(build, [right])
-        assert held(build) == wanted([right])
+        assert hashes_in(build) == hashes_of([right])
         fill(build, [rewritten(right)])
-        assert held(build, content=True) == wanted([right])
+        assert hashes_in(build, content=True) == hashes_of([right])
 
     def test_replace_with_changed_metadata_leaves_no_old_metadata(self, build: Build) -> None:
         """This includes documents of the family whose text does not change."""
         fill(build, [family("a", ALPHA, metadata=RICH["metadata"]), family("b", BETA)])
         edited = family("a", ["edited", *ALPHA[1:]], metadata={"title": "new"})
         fill(build, [edited])
-        assert held(build, content=True) == wanted([edited, family("b", BETA)])
+        assert hashes_in(build, content=True) == hashes_of([edited, family("b", BETA)])
 
     def test_random_edits_leave_only_the_last_versions(self, build: Build) -> None:
         """Families grow, shrink, and exchange contents and ids."""
@@ -263,7 +263,7 @@ class SinkConformance:
             build.delete([now[source].parent_id for source in now.keys() - families.keys()])
             fill(build, list(families.values()))
             now = families
-            assert held(build, content=True) == wanted(now.values())
+            assert hashes_in(build, content=True) == hashes_of(now.values())
 
     def test_old_documents_stay_until_the_last_part_is_written(self, build: Build) -> None:
         old, other = family("a", [*ALPHA, *BETA]), family("b", BETA)
@@ -277,7 +277,7 @@ class SinkConformance:
         for part in parts:
             assert ids <= {stored.id for stored in build.scan()}
             fill(build, [part])
-        assert held(build, content=True) == wanted([new, other])
+        assert hashes_in(build, content=True) == hashes_of([new, other])
 
     def test_of_families_returns_only_the_requested_families(self, build: Build) -> None:
         families = [family(name, ALPHA) for name in "abcd"]
@@ -285,20 +285,20 @@ class SinkConformance:
         asked = [families[0].parent_id, families[2].parent_id, "0" * 64]
         for content in False, True:
             found = build.of_families(asked, content=content)
-            assert sorted(stored.hashes() for stored in found) == wanted([families[0], families[2]])
+            assert sorted(stored.hashes() for stored in found) == hashes_of([families[0], families[2]])
 
     def test_the_later_of_two_replacements_counts(self, build: Build) -> None:
         first, second = family("a", ALPHA, version="1"), family("a", BETA, version="2")
         build.replace([first, second])  # the build has no document of the family yet
         build.flush()
-        assert held(build) == wanted([second])
+        assert hashes_in(build) == hashes_of([second])
         build.replace([first])
         build.replace([second])
         build.flush()
-        assert held(build) == wanted([second])
+        assert hashes_in(build) == hashes_of([second])
         build.replace([second, first])
         build.flush()
-        assert held(build) == wanted([first])
+        assert hashes_in(build) == hashes_of([first])
 
     # --- deleting ---------------------------------------------------------------------------------------------
 
@@ -308,7 +308,7 @@ class SinkConformance:
         build.delete([families[0].parent_id, families[2].parent_id, "0" * 64])
         build.delete([])
         assert build.flush() == []
-        assert held(build) == wanted([families[1], families[3]])
+        assert hashes_in(build) == hashes_of([families[1], families[3]])
 
     def test_the_last_call_counts_between_flushes(self, build: Build) -> None:
         one, two = family("a", ALPHA), family("b", BETA)
@@ -317,7 +317,7 @@ class SinkConformance:
         build.delete([two.parent_id])
         build.replace([two])
         build.flush()
-        assert held(build) == wanted([two])
+        assert hashes_in(build) == hashes_of([two])
 
     def test_new_documents_inherit_no_old_metadata(self, sink: Sink, signed: Marker) -> None:
         labels = {"tags": ["old"], "authors": ["Nobody"], "headings": ["Gone"], "year": 1900}
@@ -348,11 +348,11 @@ class SinkConformance:
         found = build.flush()
         if not sink.wants_vectors:
             assert found == []
-            assert held(build) == wanted([damaged, *others])
+            assert hashes_in(build) == hashes_of([damaged, *others])
             return
         bad_id = damaged.documents[1].id
         assert [(one.id, one.parent_id, bool(one.reason)) for one in found] == [(bad_id, damaged.parent_id, True)]
-        assert held(build) == [row for row in wanted([damaged, *others]) if row[0] != bad_id]
+        assert hashes_in(build) == [row for row in hashes_of([damaged, *others]) if row[0] != bad_id]
         assert build.flush() == [], "a refused document is reported once"
 
     # --- readers during a replacement -------------------------------------------------------------------------

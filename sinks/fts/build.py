@@ -146,7 +146,7 @@ class FtsBuild:
 
     def _delete(self, connection: sqlite3.Connection, rows: Sequence[int]) -> None:
         schema.remove_from_indexes(connection, rows)
-        connection.execute(f"DELETE FROM documents WHERE row IN {schema.LISTED}", [json.dumps(rows)])
+        connection.execute(f"DELETE FROM documents WHERE row IN {schema.JSON_MEMBERS}", [json.dumps(rows)])
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:

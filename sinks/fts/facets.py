@@ -33,7 +33,7 @@ def count_families(
     table.requested += len(rows)
     all_rows = lengths_of_all(connection, "documents_fts")[0]
     if len(rows) * _FEW < all_rows or table.requested * 2 < all_rows:
-        table = _Table(connection, f"WHERE row IN {schema.LISTED}", [f"[{listed}]"])
+        table = _Table(connection, f"WHERE row IN {schema.JSON_MEMBERS}", [f"[{listed}]"])
     table.read(map(_column, fields))
     matching = np.isin(table.rows, rows)
     return {field: table.pairs(field).most_frequent(matching, limit) for field in fields}

@@ -12,7 +12,7 @@ from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece, Sort, require
 class Search(Protocol):
     """Answers about the documents that pass some filters, in one state of the build."""
 
-    def listed(self, query: Query | None, sort: Sort | None, limit: int) -> list[Hit]: ...
+    def unranked(self, query: Query | None, sort: Sort | None, limit: int) -> list[Hit]: ...
     def best(self, query: Query, limit: int) -> list[Hit]: ...
     def snippets(self, query: Query, ids: Sequence[str]) -> dict[str, tuple[Piece, ...]]: ...
     def highest_score(self, query: Query) -> float | None: ...
@@ -39,7 +39,7 @@ class KeywordMethods(ABC):
         parsed = _parsed(query)
         with self._searching(filters) as search:
             if sort is not None or parsed is None:
-                return search.listed(parsed, sort, limit)
+                return search.unranked(parsed, sort, limit)
             return search.best(parsed, limit)
 
     def snippets(self, query: str, ids: Sequence[str], filters: Sequence[Filter] = ()) -> dict[str, tuple[Piece, ...]]:

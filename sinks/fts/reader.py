@@ -72,7 +72,7 @@ class FtsReader(KeywordMethods):
 
     @contextmanager
     def _snapshot(self) -> Iterator[schema.Connection]:
-        connection, file = self._taken()
+        connection, file = self._borrow()
         try:
             with translate_errors(self._path):
                 connection.execute("BEGIN")
@@ -81,9 +81,9 @@ class FtsReader(KeywordMethods):
                 finally:
                     connection.execute("COMMIT")
         finally:
-            self._give_back(connection, file)
+            self._return(connection, file)
 
-    def _taken(self) -> tuple[schema.Connection, int | None]:
+    def _borrow(self) -> tuple[schema.Connection, int | None]:
         """A connection, and the inode of its file."""
         with self._lock:
             file = self._file
@@ -96,7 +96,7 @@ class FtsReader(KeywordMethods):
             statements.prepare(connection)
         return connection, file
 
-    def _give_back(self, connection: schema.Connection, file: int | None) -> None:
+    def _return(self, connection: schema.Connection, file: int | None) -> None:
         with self._lock:
             if file == self._file and not self._closed and not connection.in_transaction:
                 self._idle.append(connection)

@@ -45,9 +45,9 @@ INDEXES = ("documents_fts", "documents_trigrams")
 TOKENIZER = "porter unicode61 remove_diacritics 2"
 """For words."""
 TEXT_COLUMN = SEARCHED.index("text")
-AFTER = "\n\n"
+SUFFIX = "\n\n"
 """A suffix of every column in the trigram index. With it every character begins a trigram, so short words are found."""
-LISTED = "(SELECT value FROM json_each(?))"
+JSON_MEMBERS = "(SELECT value FROM json_each(?))"
 """The members of a JSON list. Not for typed input: SQLite before 3.45 ends a text at U+0000."""
 # FTS5's own tables, without which nothing works.
 _SHADOWS = tuple(f"{index}_{part}" for index in INDEXES for part in ("data", "idx", "docsize", "config"))
@@ -124,7 +124,7 @@ def indexed(table: str, row: str) -> list[str]:
     """The expressions that an index stores for the searched columns of a row."""
     if table != "documents_trigrams":
         return [f"{row}.{name}" for name in SEARCHED]
-    after = ", ".join(str(ord(sign)) for sign in AFTER)
+    after = ", ".join(str(ord(sign)) for sign in SUFFIX)
     return [f"{row}.{name} || char({after})" for name in SEARCHED]
 
 
@@ -142,7 +142,7 @@ def remove_from_indexes(connection: sqlite3.Connection, rows: Sequence[int]) -> 
 
 def _put(connection: sqlite3.Connection, table: str, head: str, rows: Sequence[int]) -> None:
     """Ordered by row, so that FTS5 collects as many rows as possible before it writes."""
-    among = f"row IN {LISTED}{' AND spaceless' if table == INDEXES[1] else ''}"
+    among = f"row IN {JSON_MEMBERS}{' AND spaceless' if table == INDEXES[1] else ''}"
     columns = ", ".join(indexed(table, "documents"))
     statement = f"INSERT INTO {head}, {columns} FROM documents WHERE {among} ORDER BY row"
     connection.execute(statement, [json.dumps(rows)])
@@ -200,7 +200,7 @@ def _check_layout(connection: sqlite3.Connection, path: Path) -> None:
 
 def by_id(connection: sqlite3.Connection, columns: str, ids: Sequence[str]) -> sqlite3.Cursor:
     """The rows of these documents, in any order."""
-    return connection.execute(f"SELECT {columns} FROM documents WHERE id IN {LISTED}", [json.dumps(list(ids))])
+    return connection.execute(f"SELECT {columns} FROM documents WHERE id IN {JSON_MEMBERS}", [json.dumps(list(ids))])
 
 
 def fields_of(row: sqlite3.Row) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from chunksink.sinks.fts.facets import count_families
 from chunksink.sinks.fts.filters import as_sql, column_of
 from chunksink.sinks.fts.query import FEW, MAX_TERMS, Query, names_of
 from chunksink.sinks.fts.tenant import K1, tenant_of
-from chunksink.sinks.fts.text_patterns import Claim
+from chunksink.sinks.fts.text_patterns import TextCheck
 from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece, Sort, Value
 
 _READ_TEXTS = 500  # of the best hits, if the index cannot decide whether they have the query as typed
@@ -28,7 +28,7 @@ class Search:
         self._tenant = tenant_of(connection, filters)
         self._where, self._values = as_sql(filters)
 
-    def listed(self, query: Query | None, sort: Sort | None, limit: int) -> list[Hit]:
+    def unranked(self, query: Query | None, sort: Sort | None, limit: int) -> list[Hit]:
         """The documents that have every word, or all without a query; ordered by a field if `sort` names one."""
         condition, values, order = self._where, self._values, ""
         if query is not None:
@@ -62,10 +62,10 @@ class Search:
         """Ranked by the sum of BM25 of the words and of the runs. Every hit has all phrases."""
         query = self._rarest(query)
         prefix_weight = self._prefix_weight(query)
-        claims = tuple(text_patterns.claims(query, prefix_weight))
+        text_checks = tuple(text_patterns.text_checks(query, prefix_weight))
         sources = statements.sources_of(query, prefix_weight, self._tenant)
-        ranked = self._ranked(sources, query.phrases, max(limit, _READ_TEXTS) if claims else limit)
-        return self._hits(self._checked(ranked, claims)[:limit])
+        ranked = self._ranked(sources, query.phrases, max(limit, _READ_TEXTS) if text_checks else limit)
+        return self._hits(self._checked(ranked, text_checks)[:limit])
 
     def highest_score(self, query: Query) -> float | None:
         """The highest possible BM25 score. None for runs, because they overlap. Also None if a document has all the
@@ -174,28 +174,28 @@ class Search:
         )
         return [(row["row"], row["score"]) for row in rows]
 
-    def _checked(self, ranked: list[tuple[int, float]], claims: Sequence[Claim]) -> list[tuple[int, float]]:
+    def _checked(self, ranked: list[tuple[int, float]], text_checks: Sequence[TextCheck]) -> list[tuple[int, float]]:
         """Ranked again: if any row has a word as typed, rows with only another form of it lose most of its score."""
         scores = dict(ranked)
         rows = json.dumps([row for row, _ in ranked])
         best = {row for row, _ in ranked[:_READ_TEXTS]}
-        for claim in claims:
-            statement, values = statements.match("documents_fts", claim.expression, self._tenant, claim.weight)
-            among = f"+row IN {schema.LISTED}"  # the + prevents a separate lookup for each row
+        for check in text_checks:
+            statement, values = statements.match("documents_fts", check.expression, self._tenant, check.weight)
+            among = f"+row IN {schema.JSON_MEMBERS}"  # the + prevents a separate lookup for each row
             of_word = dict(
                 self._connection.execute(f"SELECT row, score FROM ({statement}) WHERE {among}", [*values, rows])
             )
-            as_typed = self._rows_matching(best, claim.pattern)
+            as_typed = self._rows_matching(best, check.pattern)
             for row in of_word.keys() - as_typed if as_typed else ():
                 scores[row] = max(_NOT_AS_TYPED * scores[row], scores[row] - (1 - _NOT_AS_TYPED) * of_word[row])
         return sorted(scores.items(), key=lambda one: (-one[1], one[0]))
 
     def _rows_matching(self, rows: Collection[int], pattern: str) -> set[int]:
-        select = f"SELECT d.row FROM documents d WHERE d.row IN {schema.LISTED} AND {statements.has_match('d')}"
+        select = f"SELECT d.row FROM documents d WHERE d.row IN {schema.JSON_MEMBERS} AND {statements.has_match('d')}"
         return {row for (row,) in self._connection.execute(select, [json.dumps(list(rows)), json.dumps([pattern])])}
 
     def _hits(self, ranked: list[tuple[int, float]]) -> list[Hit]:
-        statement = f"SELECT row, id, parent_id FROM documents WHERE row IN {schema.LISTED}"
+        statement = f"SELECT row, id, parent_id FROM documents WHERE row IN {schema.JSON_MEMBERS}"
         found = self._connection.execute(statement, [json.dumps([row for row, _ in ranked])])
         rows = {row["row"]: row for row in found}
         return [Hit(rows[row]["id"], rows[row]["parent_id"], score) for row, score in ranked]
@@ -216,7 +216,7 @@ class Search:
         long = {row["row"]: row["text"] for row in rows if snippets.is_long(row["text"])}
         found = self._connection.execute(
             f"SELECT rowid, {snippets.CALL} FROM documents_fts WHERE documents_fts MATCH ? "
-            f"AND rowid IN {schema.LISTED}",
+            f"AND rowid IN {schema.JSON_MEMBERS}",
             [expression, json.dumps([row["row"] for row in rows if row["row"] not in long])],
         )
         shown = {row[0]: snippets.pieces(row[1]) for row in found}
@@ -227,5 +227,5 @@ def _around(row: sqlite3.Row, query: Query) -> tuple[Piece, ...]:
     """Marks runs, and words beside scripts without spaces."""
     patterns = [re.escape(run) for run in (*query.runs, *statements.short_runs(query))]
     if row["spaceless"]:
-        patterns += text_patterns.of_attached(query)
+        patterns += text_patterns.attached_patterns(query)
     return snippets.around(row["text"], patterns)

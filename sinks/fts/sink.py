@@ -30,17 +30,17 @@ class FtsSink:
             self.open(marker.build_id).close()
         except BuildMissing:
             build_folders.remove(self._root, marker.build_id)  # its file is missing, or has another layout
-        build_folders.make(self._root, marker.build_id, partial(_create_file, marker))
+        build_folders.create(self._root, marker.build_id, partial(_create_file, marker))
         return self.open(marker.build_id)
 
     def open(self, build_id: str) -> "FtsBuild":
-        return FtsBuild(build_folders.existing(self._root, build_id) / FILE)
+        return FtsBuild(build_folders.existing_folder(self._root, build_id) / FILE)
 
     def reader(self, build_id: str) -> FtsReader:
-        return FtsReader(build_folders.existing(self._root, build_id) / FILE)
+        return FtsReader(build_folders.existing_folder(self._root, build_id) / FILE)
 
     def builds(self) -> list[str]:
-        return build_folders.listing(self._root)
+        return build_folders.build_ids(self._root)
 
     def flip(self, old: str | None, new: str) -> None:
         if new not in self.builds():

@@ -198,7 +198,7 @@ def with_attached_words(query: Query, tenant: Tenant | None) -> Source | None:
     return (
         f"SELECT beside.row AS row, beside.score AS score FROM ({statement}) beside "
         f"JOIN documents d ON d.row = beside.row WHERE NOT beside.{_ROW_MATCHES} AND {has_match('d')}",
-        [*values, expressions.any_word(query), json.dumps(text_patterns.of_attached(query))],
+        [*values, expressions.any_word(query), json.dumps(text_patterns.attached_patterns(query))],
     )
 
 

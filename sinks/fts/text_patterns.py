@@ -22,7 +22,7 @@ def attached(query: Query) -> list[str]:
     return [form for word in query.words if len(word) > 2 for form in widths(word)]
 
 
-def of_attached(query: Query) -> list[str]:
+def attached_patterns(query: Query) -> list[str]:
     """The patterns of `attached`."""
     return [pattern(word, as_prefix=word in widths(query.prefix)) for word in attached(query)]
 
@@ -51,7 +51,7 @@ _WORD = re.compile(rf"(?>(?:(?<![{_BEFORE}\w])[{_BEFORE}]++)?)\w+(?:[{_HYPHENS}+
 
 
 @dataclass(frozen=True)
-class Claim:
+class TextCheck:
     """Rows that match the `expression` got its score times `weight`. They keep it only if the `pattern` matches."""
 
     expression: str
@@ -59,15 +59,15 @@ class Claim:
     pattern: str
 
 
-def claims(query: Query, prefix_weight: float) -> Iterator[Claim]:
+def text_checks(query: Query, prefix_weight: float) -> Iterator[TextCheck]:
     """The claims of a query. There are none if the index alone can answer it."""
     for bare, typed in query.signed:
         as_prefix = bare == query.prefix
-        yield Claim(expressions.word(bare), 1.0, exact_pattern(typed, as_prefix=as_prefix))
+        yield TextCheck(expressions.word(bare), 1.0, exact_pattern(typed, as_prefix=as_prefix))
         if as_prefix:
-            yield Claim(expressions.longer(query), prefix_weight, exact_pattern(typed, as_prefix=True))
+            yield TextCheck(expressions.longer(query), prefix_weight, exact_pattern(typed, as_prefix=True))
     if query.prefix and (guessed := expressions.guessed(query)):
-        yield Claim(guessed, prefix_weight, pattern(query.prefix, as_prefix=True))
+        yield TextCheck(guessed, prefix_weight, pattern(query.prefix, as_prefix=True))
 
 
 def has_signs(phrase: str) -> bool:

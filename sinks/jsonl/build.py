@@ -55,7 +55,7 @@ class JsonlBuild:
     def sign(self, marker: Marker) -> None:
         with translate_errors(self._folder):
             self._write([canonical_json(msgspec.to_builtins(marker))]).replace(self._folder / MARKER)
-            build_folders.sync(self._folder)
+            build_folders.fsync(self._folder)
 
     def count(self) -> int:
         with translate_errors(self._folder):
@@ -95,7 +95,7 @@ class JsonlBuild:
                 self._apply(parent_id, path)
                 del self._pending[parent_id]  # only now: after an error the next flush continues here
             for folder in self._unsynced:
-                build_folders.sync(folder)
+                build_folders.fsync(folder)
         self._unsynced = set()
         return []  # a file accepts every document
 

@@ -24,18 +24,18 @@ class JsonlSink:
 
     def create(self, marker: Marker, dimensions: int | None = None) -> "JsonlBuild":
         with translate_errors(self._root):
-            build_folders.make(self._root, marker.build_id, partial(_create_files, marker))
+            build_folders.create(self._root, marker.build_id, partial(_create_files, marker))
         return self.open(marker.build_id)
 
     def open(self, build_id: str) -> "JsonlBuild":
         with translate_errors(self._root):
-            build = JsonlBuild(build_folders.existing(self._root, build_id))
+            build = JsonlBuild(build_folders.existing_folder(self._root, build_id))
             build.require()
         return build
 
     def builds(self) -> list[str]:
         with translate_errors(self._root):
-            return build_folders.listing(self._root)
+            return build_folders.build_ids(self._root)
 
     def flip(self, old: str | None, new: str) -> None:
         self.open(new)
@@ -47,13 +47,13 @@ class JsonlSink:
                 temporary.unlink(missing_ok=True)  # left by a kill
                 temporary.symlink_to(new)  # relative, so that the folder can be moved
                 temporary.replace(self._link)
-            build_folders.sync(self._root)
+            build_folders.fsync(self._root)
 
     def shown(self) -> Marker | None:
         """The marker of the build that the link points to; None if that cannot be read."""
         with translate_errors(self._root):
             live = self._live()
-            if live is None or live not in build_folders.listing(self._root):
+            if live is None or live not in build_folders.build_ids(self._root):
                 return None
             with suppress(BuildBroken):
                 return self.open(live).marker()
@@ -65,7 +65,7 @@ class JsonlSink:
                 if self._live() == build_id:
                     self._link.unlink()
                 build_folders.remove(self._root, build_id)
-                build_folders.sync(self._root)
+                build_folders.fsync(self._root)
 
     def address(self, build_id: str) -> dict[str, str]:
         """The folder of the build, and the link to the live one."""

@@ -12,7 +12,7 @@ from chunksink.sinks.meilisearch import rows, tasks
 from chunksink.sinks.meilisearch.errors import TooLarge
 from chunksink.sinks.meilisearch.indexes import EMBEDDER, Indexes, marker_in, with_marker
 from chunksink.sinks.meilisearch.tasks import Payload, PendingWork, Row
-from chunksink.sinks.payload import Replacements, batches, portions, with_usable_vectors
+from chunksink.sinks.payload import Replacements, batches, slices_by_size, with_usable_vectors
 
 _KEYS = 500  # families in one filter
 _MAX_REFUSED = 64
@@ -65,13 +65,13 @@ class MeilisearchBuild:
             for document, vector in self._with_usable_vectors(family, embedder):
                 if (document.parent_id, document.document_hash) in unchanged and document.id not in family.rewrite:
                     continue
-                if (flaw := rows.flaw(document)) is None:
+                if (flaw := rows.refusal_reason(document)) is None:
                     latest[document.id] = (document, rows.line(document, vector, embedder))
                 else:
                     self._refuse(document, flaw)
         documents = list(latest.values())
         sizes = [len(line) for _, line in documents]
-        for part in portions(sizes, self._limits.documents, self._payload_bytes):
+        for part in slices_by_size(sizes, self._limits.documents, self._payload_bytes):
             payload = Payload(documents[part])
             if self._pending.payloads and self._pending.size() + sum(sizes[part]) > self._limits.bytes_in_flight:
                 self._await_payloads()
@@ -233,7 +233,7 @@ class MeilisearchBuild:
         if self._pending.payloads:
             return set()
         found: set[tuple[str, str]] = set()
-        ids = rows.possible([document.id for family in families for document in family.documents])
+        ids = rows.valid_ids([document.id for family in families for document in family.documents])
         for some in batches(ids, _PAGE):
             request = {"ids": some, "limit": len(some), "fields": list(rows.HASHES)}
             page = self._connection.send(f"{self._path}/documents/fetch", request)["results"]

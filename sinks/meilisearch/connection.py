@@ -91,7 +91,7 @@ class Connection:
 
     def send_lines(self, path: str, lines: bytes) -> Any:
         with self.translate_errors():
-            watched = _Watched(lines, self._timeout)
+            watched = _InterruptibleBody(lines, self._timeout)
             headers = {"content-type": "application/x-ndjson", "content-length": str(len(lines))}
             answer = self._payloads.post(
                 path, content=iter(watched), headers=headers, extensions={"trace": watched.listen}
@@ -135,7 +135,7 @@ class Connection:
             raise Refused(f"Meilisearch {version} at {self.where} is too old: use 1.21 or later; {TESTED} is tested")
 
 
-class _Watched:
+class _InterruptibleBody:
     """A request body that ends when the server answers. If a body is too large, the server answers early and stops
     reading: a client that continues to write would block and never see the answer."""
 

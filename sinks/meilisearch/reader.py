@@ -46,7 +46,7 @@ class MeilisearchReader:
         return marker_in(self._connection.get(f"{self._path}/settings/synonyms"))
 
     def get(self, ids: Sequence[str]) -> list[Document]:
-        possible = rows.possible(ids)
+        possible = rows.valid_ids(ids)
         if not possible:
             return []
         answer = self._connection.send(f"{self._path}/documents/fetch", {"ids": possible, "limit": len(possible)})
@@ -117,7 +117,7 @@ class MeilisearchReader:
             for step, answer in zip(steps, answers, strict=True):
                 # A document without a `parent_id` is foreign; the next scan reports it.
                 hits = answer["hits"]
-                right = [isinstance(hit.get("parent_id"), str) and rows.meets(hit, filters) for hit in hits]
+                right = [isinstance(hit.get("parent_id"), str) and rows.passes_exactly(hit, filters) for hit in hits]
                 exact = exact and all(right[:limit])
                 for hit, is_right in zip(hits, right, strict=True):
                     if is_right:
@@ -148,7 +148,7 @@ class MeilisearchReader:
 
     def snippets(self, query: str, ids: Sequence[str], filters: Sequence[Filter] = ()) -> dict[str, tuple[Piece, ...]]:
         del filters  # no statistics are used
-        possible = rows.possible(ids)
+        possible = rows.valid_ids(ids)
         if not possible or _has_no_terms(query):
             return {}
         same = {

@@ -63,7 +63,7 @@ def line(document: Document, vector: Vectors | None, embedder: str | None) -> by
     return orjson.dumps(fields, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE)
 
 
-def flaw(document: Document) -> str | None:
+def refusal_reason(document: Document) -> str | None:
     """Why Meilisearch could search only a part of the document; None if it can search all."""
     if len(document.text) > MAX_POSITIONS // 4 and positions(document.text) > MAX_POSITIONS:
         return (
@@ -145,7 +145,7 @@ def is_searchable(query: str) -> bool:
     return any(sign.isalnum() or unicodedata.category(sign) in ("So", "Sc") for sign in query)
 
 
-def meets(fields: Mapping[str, Any], filters: Sequence[Filter]) -> bool:
+def passes_exactly(fields: Mapping[str, Any], filters: Sequence[Filter]) -> bool:
     """Whether a hit passes the filters exactly: Meilisearch itself ignores case. Fields that it did not return count as
     passed."""
     for one in filters:
@@ -156,6 +156,6 @@ def meets(fields: Mapping[str, Any], filters: Sequence[Filter]) -> bool:
     return True
 
 
-def possible(ids: Sequence[str]) -> list[str]:
+def valid_ids(ids: Sequence[str]) -> list[str]:
     """The distinct valid ids: Meilisearch refuses a request with an invalid one."""
     return [id for id in dict.fromkeys(ids) if _ID.fullmatch(id)]

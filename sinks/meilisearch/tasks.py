@@ -111,14 +111,14 @@ class SingleTasks:
         self._patience = patience
         self._unconfirmed: dict[str, int] = {}
 
-    def run(self, order: str, send: Callable[[], "TaskInfo"]) -> None:
-        """`order` describes the request of `send` and identifies it."""
-        if order not in self._unconfirmed:
+    def run(self, description: str, send: Callable[[], "TaskInfo"]) -> None:
+        """`description` describes the request of `send` and identifies it."""
+        if description not in self._unconfirmed:
             with self._connection.translate_errors():
-                self._unconfirmed[order] = send().task_uid
-        number = self._unconfirmed[order]
+                self._unconfirmed[description] = send().task_uid
+        number = self._unconfirmed[description]
         failed = failures(self._connection, [number], self._patience)
-        del self._unconfirmed[order]
+        del self._unconfirmed[description]
         if failed:
             raise failed[number]
 

@@ -13,7 +13,7 @@ from chunksink.sinks.payload import Replacements, with_usable_vectors
 from chunksink.sinks.postgres import schema, vocabulary, words
 from chunksink.sinks.postgres.connection import Connection, Server, Statement, rows
 from chunksink.sinks.postgres.errors import OF_DOCUMENTS, reason_of, translate_errors
-from chunksink.sinks.postgres.schema import Note, Place, SearchOptions
+from chunksink.sinks.postgres.schema import BuildTable, SearchOptions, TableComment
 
 _PAGE = 2000
 _CONTENT_PAGE = 500
@@ -29,24 +29,24 @@ _CONTENT = sql.SQL("id, parent_id, {}, coalesce(words = '', true)").format(schem
 class PostgresBuild:
     """A replacement is one transaction: readers see either the old family or the new one."""
 
-    def __init__(self, server: Server, place: Place, options: SearchOptions) -> None:
-        self._server, self._place, self._options = server, place, options
+    def __init__(self, server: Server, build: BuildTable, options: SearchOptions) -> None:
+        self._server, self._build, self._options = server, build, options
         self._connection: Connection | None = None
         self._replacements = Replacements()
         self._refused: dict[str, RefusedDocument] = {}
-        self._language = self._note().language
+        self._language = self._comment().language
         with translate_errors(server.where):
-            self._has_vocabulary = vocabulary.exists(self._connected(), place)
+            self._has_vocabulary = vocabulary.exists(self._connected(), build)
 
     def marker(self) -> Marker | None:
-        return self._note().marker
+        return self._comment().marker
 
     def sign(self, marker: Marker) -> None:
         with translate_errors(self._server.where):
-            Note(marker, self._language).write(self._connected(), self._place)
+            TableComment(marker, self._language).write(self._connected(), self._build)
 
     def count(self) -> int:
-        return int(self._rows(sql.SQL("SELECT count(*) FROM {}").format(self._place.table))[0][0])
+        return int(self._rows(sql.SQL("SELECT count(*) FROM {}").format(self._build.table))[0][0])
 
     def replace(self, families: Sequence[Family]) -> int:
         by_id: dict[str, tuple[Document, Vectors, bool]] = {}
@@ -62,7 +62,7 @@ class PostgresBuild:
                 self._replacements.add(latest)
                 self._replacements.refuse(refused)
                 ids = self._replacements.surplus(lambda some: (one.id for one in self.of_families(some)))
-                delete = sql.SQL("DELETE FROM {} WHERE id = ANY(%s)").format(self._place.table)
+                delete = sql.SQL("DELETE FROM {} WHERE id = ANY(%s)").format(self._build.table)
                 self._connected().execute(delete, [ids])
         for id in by_id:
             self._refused.pop(id, None)
@@ -71,7 +71,7 @@ class PostgresBuild:
 
     def delete(self, parent_ids: Sequence[str]) -> None:
         self._replacements.delete(parent_ids)
-        delete = sql.SQL("DELETE FROM {} WHERE parent_id = ANY(%s)").format(self._place.table)
+        delete = sql.SQL("DELETE FROM {} WHERE parent_id = ANY(%s)").format(self._build.table)
         with translate_errors(self._server.where):
             self._connected().execute(delete, [list(parent_ids)])
         self._replacements.finish()
@@ -83,7 +83,7 @@ class PostgresBuild:
 
     def of_families(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
         select = sql.SQL("SELECT {} FROM {} WHERE parent_id = ANY(%s)").format(
-            _CONTENT if content else _HASHES, self._place.table
+            _CONTENT if content else _HASHES, self._build.table
         )
         for row in self._rows(select, [list(parent_ids)]):
             yield _stored(row, content)
@@ -95,7 +95,7 @@ class PostgresBuild:
             columns = columns + sql.SQL(", embedding")
         size = _CONTENT_PAGE if content or vectors else _PAGE
         select = sql.SQL("SELECT {} FROM {} WHERE id > %s ORDER BY id LIMIT {}").format(
-            columns, self._place.table, sql.Literal(size)
+            columns, self._build.table, sql.Literal(size)
         )
         last = ""
         while True:
@@ -110,17 +110,17 @@ class PostgresBuild:
         """Removes deleted rows and their words from the tables. The server's log and backups keep them for a while."""
         with translate_errors(self._server.where):
             if self._has_vocabulary:
-                vocabulary.remove_unused(self._connected(), self._place, self._language)
-            self._connected().execute(sql.SQL("VACUUM {}").format(self._place.table))
+                vocabulary.remove_unused(self._connected(), self._build, self._language)
+            self._connected().execute(sql.SQL("VACUUM {}").format(self._build.table))
 
     def search_settings_due(self) -> list[str]:
         """The search indexes that are missing: a large write leaves them for its end."""
         with translate_errors(self._server.where):
-            return list(schema.missing(self._connected(), self._place, self._options))
+            return list(schema.missing(self._connected(), self._build, self._options))
 
     def update_search_settings(self) -> list[str]:
         with translate_errors(self._server.where):
-            return complete(self._connected(), self._place, self._options)
+            return complete(self._connected(), self._build, self._options)
 
     def close(self) -> None:
         if self._connection is not None:
@@ -128,7 +128,7 @@ class PostgresBuild:
 
     def _changed(self, by_id: dict[str, tuple[Document, Vectors, bool]]) -> list[tuple[Document, Vectors]]:
         """The documents that differ from the stored ones, and those to rewrite."""
-        select = sql.SQL("SELECT {} FROM {} WHERE id = ANY(%s)").format(_HASHES, self._place.table)
+        select = sql.SQL("SELECT {} FROM {} WHERE id = ANY(%s)").format(_HASHES, self._build.table)
         stored = {row[0]: row for row in rows(self._connected(), select, [list(by_id)])}
         return [
             (one, vector)
@@ -143,7 +143,7 @@ class PostgresBuild:
         connection = self._connected()
         try:
             with connection.transaction():
-                schema.stage(connection, self._place, self._language)
+                schema.create_staging_table(connection, self._build, self._language)
                 found: set[str] = set()
                 with connection.cursor() as cursor, cursor.copy("COPY staged FROM STDIN (FORMAT BINARY)") as copy:
                     copy.set_types(schema.STAGED_TYPES)
@@ -151,9 +151,9 @@ class PostgresBuild:
                         indexed = words.indexed(one)
                         copy.write_row(schema.staged_row(one, vector, indexed))
                         found.update(*(text.split(" ") for text in indexed))
-                connection.execute(schema.upsert(self._place))
+                connection.execute(schema.upsert(self._build))
                 if self._has_vocabulary:
-                    vocabulary.add(connection, self._place, found)
+                    vocabulary.add(connection, self._build, found)
         except OF_DOCUMENTS as error:
             if len(changed) == 1:
                 document = changed[0][0]
@@ -163,9 +163,9 @@ class PostgresBuild:
         half = len(changed) // 2
         return self._write(changed[:half]) + self._write(changed[half:])
 
-    def _note(self) -> Note:
+    def _comment(self) -> TableComment:
         with translate_errors(self._server.where):
-            return Note.read(self._connected(), self._place)
+            return TableComment.read(self._connected(), self._build)
 
     def _rows(self, statement: Statement, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         with translate_errors(self._server.where):
@@ -178,16 +178,16 @@ class PostgresBuild:
         return self._connection
 
 
-def complete(connection: Connection, place: Place, options: SearchOptions) -> list[str]:
+def complete(connection: Connection, build: BuildTable, options: SearchOptions) -> list[str]:
     """Create what is missing for searches. Returns the names."""
-    missing = schema.missing(connection, place, options)
+    missing = schema.missing(connection, build, options)
     for statement in missing.values():
         try:
             _create_index(connection, statement)
         except psycopg.errors.DiskFull:  # the workers' shared memory, which containers have little of
             _create_index(connection, statement, workers=0)
     if missing:
-        connection.execute(sql.SQL("ANALYZE {}").format(place.table))
+        connection.execute(sql.SQL("ANALYZE {}").format(build.table))
     return list(missing)
 
 

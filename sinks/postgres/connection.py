@@ -116,14 +116,14 @@ class Connections:
     def reserved(self) -> Iterator[Connection]:
         """A connection that only reads. Each statement sees the state at its start."""
         with self._free:
-            connection = self._taken()
+            connection = self._borrow()
             with self._lock:
                 self._deadlines[connection] = time.monotonic() + self._server.search_timeout
             try:
                 with translate_errors(self.where):
                     yield connection
             finally:
-                self._give_back(connection)
+                self._return(connection)
 
     def close(self) -> None:
         self._closed.set()
@@ -132,7 +132,7 @@ class Connections:
         for connection in idle:
             connection.close()
 
-    def _taken(self) -> Connection:
+    def _borrow(self) -> Connection:
         """An idle connection that the server has not closed, or a new one."""
         while True:
             with self._lock:
@@ -149,7 +149,7 @@ class Connections:
                 return connection
             connection.close()  # an idle server sends nothing but its farewell
 
-    def _give_back(self, connection: Connection) -> None:
+    def _return(self, connection: Connection) -> None:
         with self._lock:
             del self._deadlines[connection]
             if not self._closed.is_set() and not connection.closed:

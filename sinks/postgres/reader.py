@@ -12,7 +12,7 @@ from chunksink.sinks.payload import unit
 from chunksink.sinks.postgres import schema
 from chunksink.sinks.postgres.connection import Connections, rows
 from chunksink.sinks.postgres.filters import condition
-from chunksink.sinks.postgres.schema import Note, Place, is_storable
+from chunksink.sinks.postgres.schema import BuildTable, TableComment, is_storable
 from chunksink.sinks.postgres.search import Search
 from chunksink.sinks.reader import FamiliesOf, Filter, Hit, unknown
 
@@ -20,8 +20,8 @@ from chunksink.sinks.reader import FamiliesOf, Filter, Hit, unknown
 class PostgresReader(KeywordMethods):
     """Each call has a connection that no other thread uses meanwhile."""
 
-    def __init__(self, connections: Connections, place: Place) -> None:
-        self._connections, self._place = connections, place
+    def __init__(self, connections: Connections, build: BuildTable) -> None:
+        self._connections, self._build = connections, build
         try:
             self.refresh()
         except BaseException:
@@ -30,7 +30,7 @@ class PostgresReader(KeywordMethods):
 
     def marker(self) -> Marker | None:
         with self._connections.reserved() as connection:
-            return Note.read(connection, self._place).marker
+            return TableComment.read(connection, self._build).marker
 
     def query(
         self, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = (), families: FamiliesOf = unknown
@@ -52,10 +52,10 @@ class PostgresReader(KeywordMethods):
         statement = sql.SQL("SELECT id, 1 - (embedding <=> %s) FROM {} WHERE id = ANY(%s) AND embedding IS NOT NULL")
         with self._connections.reserved() as connection:
             values = [unit(vector), list(filter(is_storable, ids))]
-            return dict(rows(connection, statement.format(self._place.table), values))
+            return dict(rows(connection, statement.format(self._build.table), values))
 
     def get(self, ids: Sequence[str]) -> list[Document]:
-        statement = sql.SQL("SELECT {} FROM {} WHERE id = ANY(%s)").format(schema.COLUMNS, self._place.table)
+        statement = sql.SQL("SELECT {} FROM {} WHERE id = ANY(%s)").format(schema.COLUMNS, self._build.table)
         with self._connections.reserved() as connection:
             found = rows(connection, statement, [list(filter(is_storable, ids))])
         stored = (Document.if_ours(schema.fields_of(row)) for row in found)
@@ -63,15 +63,15 @@ class PostgresReader(KeywordMethods):
         return [documents[id] for id in ids if id in documents]
 
     def families(self, ids: Sequence[str]) -> dict[str, str]:
-        statement = sql.SQL("SELECT id, parent_id FROM {} WHERE id = ANY(%s) AND text <> ''").format(self._place.table)
+        statement = sql.SQL("SELECT id, parent_id FROM {} WHERE id = ANY(%s) AND text <> ''").format(self._build.table)
         with self._connections.reserved() as connection:
             return dict(rows(connection, statement, [list(filter(is_storable, ids))]))
 
     def refresh(self) -> None:
         """Answers always show the newest state. This notices another vector index."""
         with self._connections.reserved() as connection:
-            self._language = Note.read(connection, self._place).language
-            dimensions = schema.halfvec_dimensions(connection, self._place)
+            self._language = TableComment.read(connection, self._build).language
+            dimensions = schema.halfvec_dimensions(connection, self._build)
         half = sql.SQL("embedding::halfvec({0}) <=> %s::halfvec({0})").format(sql.SQL(str(dimensions)))
         self._by_index: sql.Composable = half if dimensions else sql.SQL("embedding <=> %s")
 
@@ -81,14 +81,14 @@ class PostgresReader(KeywordMethods):
     @contextmanager
     def _searching(self, filters: Sequence[Filter]) -> Iterator[Search]:
         with self._connections.reserved() as connection:
-            yield Search(connection, self._place, self._language, filters)
+            yield Search(connection, self._build, self._language, filters)
 
     def _nearest(self, vector: Vectors, limit: int, filters: Sequence[Filter], by: sql.Composable) -> list[Hit]:
         found = condition(filters)
         statement = sql.SQL(
             "SELECT id, parent_id, 1 - (embedding <=> %s) FROM {} WHERE text <> '' AND embedding IS NOT NULL AND {} "
             "ORDER BY {} LIMIT %s"
-        ).format(self._place.table, found.text, by)
+        ).format(self._build.table, found.text, by)
         asked = unit(vector)
         with self._connections.reserved() as connection:
             hits = [Hit(*row) for row in rows(connection, statement, [asked, *found.values, asked, limit])]

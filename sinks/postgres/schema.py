@@ -47,7 +47,7 @@ STAGED_TYPES = [*COLUMN_TYPES.values(), "vector", *("text" for _ in WEIGHTED)]
 
 
 @dataclass(frozen=True)
-class Place:
+class BuildTable:
     """The schema of a sink, and a build in it."""
 
     schema: str
@@ -74,20 +74,20 @@ class SearchOptions:
 
 
 @dataclass(frozen=True)
-class Note:
+class TableComment:
     """The comment of a build. Without a marker it was not created by a sink."""
 
     marker: Marker | None = None
     language: str = "simple"
 
     @classmethod
-    def read(cls, connection: Connection, place: Place) -> "Note":
+    def read(cls, connection: Connection, build: BuildTable) -> "TableComment":
         """Raises `BuildMissing` if there is no such build."""
         statement = sql.SQL("SELECT c.oid, obj_description(c.oid, 'pg_class') {} AND c.relname = %s").format(_BUILDS)
-        found = rows(connection, statement, [place.schema, place.name])
+        found = rows(connection, statement, [build.schema, build.name])
         if not found:
             raise BuildMissing(
-                f"PostgreSQL has no build {place.build_id} in the schema {place.schema}: {SYNC_REBUILDS}"
+                f"PostgreSQL has no build {build.build_id} in the schema {build.schema}: {SYNC_REBUILDS}"
             )
         try:
             content = orjson.loads(found[0][1] or "{}")
@@ -95,10 +95,10 @@ class Note:
         except (ValueError, KeyError, TypeError):
             return cls()
 
-    def write(self, connection: Connection, place: Place) -> None:
+    def write(self, connection: Connection, build: BuildTable) -> None:
         assert self.marker is not None
         content = orjson.dumps({"marker": asdict(self.marker), "language": self.language}).decode()
-        connection.execute(sql.SQL("COMMENT ON TABLE {} IS {}").format(place.table, sql.Literal(content)))
+        connection.execute(sql.SQL("COMMENT ON TABLE {} IS {}").format(build.table, sql.Literal(content)))
 
 
 _BUILDS = sql.SQL(
@@ -126,28 +126,28 @@ def live(connection: Connection, schema: str) -> str | None:
     return found[0][0] if found else None
 
 
-def show(connection: Connection, place: Place, row_security: bool) -> None:
+def show(connection: Connection, build: BuildTable, row_security: bool) -> None:
     """Make the public view show this build, in the caller's transaction. It keeps its permissions."""
     connection.execute(
         sql.SQL(
             "CREATE OR REPLACE VIEW {} WITH (security_invoker = {}) AS "
             "SELECT {}, embedding::vector AS embedding FROM {}"
         ).format(
-            sql.Identifier(place.schema, VIEW),
+            sql.Identifier(build.schema, VIEW),
             sql.Literal(row_security),
             COLUMNS,
-            place.table,  # without the length of vectors, which may differ between builds
+            build.table,  # without the length of vectors, which may differ between builds
         )
     )
 
 
-def _protection(place: Place) -> Statement:
+def _protection(build: BuildTable) -> Statement:
     """Lets other roles see only the documents of the tenant in their setting."""
     return sql.SQL(
         "ALTER TABLE {0} ENABLE ROW LEVEL SECURITY; DROP POLICY IF EXISTS tenant ON {0}; "
         "CREATE POLICY tenant ON {0} FOR SELECT USING (tenant_key = current_setting('chunksink.tenant_key', true)); "
         "ALTER VIEW IF EXISTS {1} SET (security_invoker = true)"
-    ).format(place.table, sql.Identifier(place.schema, VIEW))
+    ).format(build.table, sql.Identifier(build.schema, VIEW))
 
 
 def configuration(schema: str, language: str) -> sql.Identifier:
@@ -199,7 +199,7 @@ def ensure_schema(connection: Connection, where: str, schema: str, language: str
     )
 
 
-def create_table(connection: Connection, place: Place, dimensions: int | None) -> None:
+def create_table(connection: Connection, build: BuildTable, dimensions: int | None) -> None:
     """Create an empty build without its search indexes.
 
     Unpacking `words` for each rank would take longer than reading it.
@@ -211,15 +211,15 @@ def create_table(connection: Connection, place: Place, dimensions: int | None) -
     of_vector = sql.SQL(f"embedding vector({int(dimensions)})" if dimensions else "embedding vector")
     connection.execute(
         sql.SQL("CREATE TABLE {} ({}, {}, words tsvector, PRIMARY KEY (id)) WITH ({})").format(
-            place.table, sql.SQL(", ").join(columns), of_vector, sql.SQL(_IN_ONE_PIECE)
+            build.table, sql.SQL(", ").join(columns), of_vector, sql.SQL(_IN_ONE_PIECE)
         )
     )
     for column in _PLAIN_INDEXES:
-        connection.execute(_create_plain_index(place, column))
+        connection.execute(_create_plain_index(build, column))
 
 
-def _create_plain_index(place: Place, column: str) -> Statement:
-    return sql.SQL("CREATE INDEX {} ON {} ({})").format(place.index(column), place.table, sql.Identifier(column))
+def _create_plain_index(build: BuildTable, column: str) -> Statement:
+    return sql.SQL("CREATE INDEX {} ON {} ({})").format(build.index(column), build.table, sql.Identifier(column))
 
 
 _IN_ONE_PIECE = "toast_tuple_target = 8160"
@@ -229,29 +229,29 @@ _GIN_INDEXES = {"words": "words", "filters": "fields jsonb_path_ops, tags, autho
 _COLLATE = {"text": ' COLLATE "C"', "text[]": ' COLLATE "C"'}
 
 
-def missing(connection: Connection, place: Place, options: SearchOptions) -> dict[str, Statement]:
+def missing(connection: Connection, build: BuildTable, options: SearchOptions) -> dict[str, Statement]:
     """By name: the statements that create the indexes and the protection which the build lacks."""
     of_table = sql.SQL(
         "SELECT atttypmod, relrowsecurity FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid "
         "WHERE attrelid = %s::regclass AND attname = 'embedding'"
     )
-    [(dimensions, is_protected)] = rows(connection, of_table, [place.table.as_string(connection)])
+    [(dimensions, is_protected)] = rows(connection, of_table, [build.table.as_string(connection)])
     listed = sql.SQL("SELECT indexname FROM pg_indexes WHERE schemaname = %s AND tablename = %s")
-    defined = {name for (name,) in rows(connection, listed, [place.schema, place.name])}
+    defined = {name for (name,) in rows(connection, listed, [build.schema, build.name])}
     kind, other = ("halfvec", "vector") if options.halfvec else ("vector", "halfvec")
     found = {
-        column: _create_plain_index(place, column)
+        column: _create_plain_index(build, column)
         for column in _PLAIN_INDEXES
-        if f"{place.name}_{column}" not in defined
+        if f"{build.name}_{column}" not in defined
     }
     for name, columns in _GIN_INDEXES.items():
-        if f"{place.name}_{name}" not in defined:
+        if f"{build.name}_{name}" not in defined:
             found[name] = sql.SQL("CREATE INDEX {} ON {} USING gin ({}) WITH (fastupdate = off)").format(
-                place.index(name), place.table, sql.SQL(columns)
+                build.index(name), build.table, sql.SQL(columns)
             )
     if options.row_security and not is_protected:
-        found[PROTECTION] = _protection(place)
-    if dimensions > 0 and f"{place.name}_{kind}" not in defined:
+        found[PROTECTION] = _protection(build)
+    if dimensions > 0 and f"{build.name}_{kind}" not in defined:
         if dimensions > _MOST_DIMENSIONS[kind]:
             raise Refused(
                 f"the vectors have {dimensions} dimensions, and pgvector indexes {_MOST_DIMENSIONS[kind]} of the type "
@@ -262,18 +262,18 @@ def missing(connection: Connection, place: Place, options: SearchOptions) -> dic
         found[kind] = sql.SQL(
             "CREATE INDEX {} ON {} USING hnsw ({} {}) WHERE text <> ''; DROP INDEX IF EXISTS {}"
         ).format(
-            place.index(kind),
-            place.table,
+            build.index(kind),
+            build.table,
             sql.SQL(expression),
             sql.SQL(f"{kind}_cosine_ops"),
-            sql.Identifier(place.schema, f"{place.name}_{other}"),
+            sql.Identifier(build.schema, f"{build.name}_{other}"),
         )
     return found
 
 
-def stage(connection: Connection, place: Place, language: str) -> None:
+def create_staging_table(connection: Connection, build: BuildTable, language: str) -> None:
     """Create or empty the temporary table that receives documents. It makes their `words` as they arrive."""
-    config = sql.Literal(configuration(place.schema, language).as_string())
+    config = sql.Literal(configuration(build.schema, language).as_string())
     weighted = [
         sql.SQL("setweight(to_tsvector({}::regconfig, {}), {})").format(
             config, sql.Identifier(column), sql.Literal(weight)
@@ -290,14 +290,14 @@ def stage(connection: Connection, place: Place, language: str) -> None:
     connection.execute("TRUNCATE staged")
 
 
-def upsert(place: Place) -> Statement:
+def upsert(build: BuildTable) -> Statement:
     """The statement that moves the staged documents into the build."""
     changed = [name for name in (*FIELDS, "embedding", "words") if name != "id"]
     update = [sql.SQL("{0} = excluded.{0}").format(sql.Identifier(name)) for name in changed]
     return sql.SQL(
         "INSERT INTO {} ({fields}, embedding, words) SELECT {fields}, embedding, words FROM staged "
         "ON CONFLICT (id) DO UPDATE SET {}"
-    ).format(place.table, sql.SQL(", ").join(update), fields=COLUMNS)
+    ).format(build.table, sql.SQL(", ").join(update), fields=COLUMNS)
 
 
 def staged_row(document: Document, vector: Vectors | None, indexed: Sequence[str]) -> list[Any]:
@@ -315,13 +315,13 @@ def fields_of(row: Sequence[Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value not in (None, [], {})}
 
 
-def halfvec_dimensions(connection: Connection, place: Place) -> int:
+def halfvec_dimensions(connection: Connection, build: BuildTable) -> int:
     """The length of the vectors if the vector index has halves of them, else 0."""
     statement = sql.SQL(
         "SELECT (regexp_match(indexdef, 'halfvec\\((\\d+)\\)'))[1]::int FROM pg_indexes "
         "WHERE schemaname = %s AND indexname = %s"
     )
-    found = rows(connection, statement, [place.schema, f"{place.name}_halfvec"])
+    found = rows(connection, statement, [build.schema, f"{build.name}_halfvec"])
     return (found[0][0] if found else 0) or 0
 
 

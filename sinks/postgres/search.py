@@ -17,7 +17,7 @@ from chunksink.sinks.fts.text_patterns import exact_pattern, has_signs, pattern
 from chunksink.sinks.postgres import vocabulary, words
 from chunksink.sinks.postgres.connection import Connection, rows
 from chunksink.sinks.postgres.filters import EVERYTHING, NOTHING, Condition, condition, members, order
-from chunksink.sinks.postgres.schema import Place, configuration, is_storable
+from chunksink.sinks.postgres.schema import BuildTable, configuration, is_storable
 from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece, Sort
 
 _BY_LENGTH = 1
@@ -32,13 +32,13 @@ _SEARCHED = sql.SQL(", ").join(map(sql.Identifier, _NAMES))
 
 
 class Search:
-    def __init__(self, connection: Connection, place: Place, language: str, filters: Sequence[Filter]) -> None:
-        self._connection, self._place, self._table = connection, place, place.table
-        self._config = sql.Literal(configuration(place.schema, language).as_string())
+    def __init__(self, connection: Connection, build: BuildTable, language: str, filters: Sequence[Filter]) -> None:
+        self._connection, self._build, self._table = connection, build, build.table
+        self._config = sql.Literal(configuration(build.schema, language).as_string())
         self._filters = condition(filters)
         self._tenant = condition([one for one in filters if one.field == "tenant_key"])
 
-    def listed(self, query: Query | None, sort: Sort | None, limit: int) -> list[Hit]:
+    def unranked(self, query: Query | None, sort: Sort | None, limit: int) -> list[Hit]:
         """The documents that have every word, or all without a query; ordered by a field if `sort` names one."""
         found = self._filters
         if query is not None:
@@ -75,7 +75,7 @@ class Search:
         return self._matches(" | ".join(f"({term})" for term in terms)).and_(self._filters).and_(self._phrases(query))
 
     def corrections(self, query: Query) -> dict[str, str]:
-        return vocabulary.corrections(self._connection, self._place, query, self._occurring)
+        return vocabulary.corrections(self._connection, self._build, query, self._occurring)
 
     def _occurring(self, some: Sequence[str]) -> list[str]:
         """Those words of which a document that passes the filters has a form."""
@@ -181,7 +181,7 @@ class Search:
             "JOIN unnest(%s::text[]) AS term ON to_tsquery({}::regconfig, term)::text = ''' || word || ''' "
             "WHERE schemaname = %s AND tablename = %s AND attname = 'words'"
         ).format(self._estimated_rows, self._config)
-        return dict(rows(self._connection, statement, [list(terms), self._place.schema, self._place.name]))
+        return dict(rows(self._connection, statement, [list(terms), self._build.schema, self._build.name]))
 
     def _counts(self, terms: Sequence[str]) -> tuple[float, ...]:
         """The number of documents of the tenant, or of all, and how many have each term, at most `_MOST_COUNTED`."""

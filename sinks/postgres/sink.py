@@ -12,7 +12,7 @@ from chunksink.sinks.postgres.build import PostgresBuild, complete
 from chunksink.sinks.postgres.connection import Connection, Connections, Server, rows
 from chunksink.sinks.postgres.errors import translate_errors
 from chunksink.sinks.postgres.reader import PostgresReader
-from chunksink.sinks.postgres.schema import Note, Place, SearchOptions
+from chunksink.sinks.postgres.schema import BuildTable, SearchOptions, TableComment
 
 
 class PostgresSink:
@@ -40,23 +40,23 @@ class PostgresSink:
 
     def create(self, marker: Marker, dimensions: int | None = None) -> PostgresBuild:
         """Its search indexes are created after the first documents: that takes a fraction of the time."""
-        place = Place(self._schema, marker.build_id)
+        build = BuildTable(self._schema, marker.build_id)
         with self._connected() as connection, connection.transaction():
             schema.ensure_schema(connection, self._server.where, self._schema, self._language)
             if marker.build_id not in schema.build_ids(connection, self._schema):
-                schema.create_table(connection, place, dimensions)
-                vocabulary.create(connection, place)
-                if (protection := schema.missing(connection, place, self._options).get(schema.PROTECTION)) is not None:
+                schema.create_table(connection, build, dimensions)
+                vocabulary.create(connection, build)
+                if (protection := schema.missing(connection, build, self._options).get(schema.PROTECTION)) is not None:
                     connection.execute(protection)
-            if Note.read(connection, place).marker is None:
-                Note(marker, self._language).write(connection, place)
+            if TableComment.read(connection, build).marker is None:
+                TableComment(marker, self._language).write(connection, build)
         return self.open(marker.build_id)
 
     def open(self, build_id: str) -> PostgresBuild:
-        return PostgresBuild(self._server, Place(self._schema, build_id), self._options)
+        return PostgresBuild(self._server, BuildTable(self._schema, build_id), self._options)
 
     def reader(self, build_id: str) -> PostgresReader:
-        return PostgresReader(Connections(self._server, self._pool_size), Place(self._schema, build_id))
+        return PostgresReader(Connections(self._server, self._pool_size), BuildTable(self._schema, build_id))
 
     def builds(self) -> list[str]:
         with self._connected() as connection:
@@ -64,21 +64,21 @@ class PostgresSink:
 
     def flip(self, old: str | None, new: str) -> None:
         """Also creates the search indexes that a killed run left out."""
-        place = Place(self._schema, new)
+        build = BuildTable(self._schema, new)
         with self._connected() as connection:
-            Note.read(connection, place)
-            complete(connection, place, self._options)
+            TableComment.read(connection, build)
+            complete(connection, build, self._options)
             with connection.transaction():
                 connection.execute("SELECT pg_advisory_xact_lock(hashtext('chunksink flip'))")
                 live = schema.live(connection, self._schema)
-                if live == place.name:
+                if live == build.name:
                     return
-                if live is not None and (old is None or live != Place(self._schema, old).name):
+                if live is not None and (old is None or live != BuildTable(self._schema, old).name):
                     raise Refused(
                         f"the view {self._schema}.{schema.VIEW} in PostgreSQL at {self._server.where} shows {live}. "
                         "Another home may use this schema: set another one with the option `schema`"
                     )
-                schema.show(connection, place, self._options.row_security)
+                schema.show(connection, build, self._options.row_security)
 
     def shown(self) -> Marker | None:
         with self._connected() as connection:
@@ -87,7 +87,9 @@ class PostgresSink:
                 return None
             is_ours = live.startswith(schema.PREFIX)
             marker = (
-                Note.read(connection, Place(self._schema, live.removeprefix(schema.PREFIX))).marker if is_ours else None
+                TableComment.read(connection, BuildTable(self._schema, live.removeprefix(schema.PREFIX))).marker
+                if is_ours
+                else None
             )
         if marker is None:
             raise Refused(
@@ -99,12 +101,12 @@ class PostgresSink:
     def drop(self, build_id: str) -> None:
         """The view of a live build goes too."""
         with self._connected() as connection:
-            place = Place(self._schema, build_id)
-            connection.execute(sql.SQL("DROP TABLE IF EXISTS {} CASCADE").format(place.table))
-            vocabulary.drop(connection, place)
+            build = BuildTable(self._schema, build_id)
+            connection.execute(sql.SQL("DROP TABLE IF EXISTS {} CASCADE").format(build.table))
+            vocabulary.drop(connection, build)
 
     def address(self, build_id: str) -> dict[str, str]:
-        return {"server": self._server.where, "table": f"{self._schema}.{Place(self._schema, build_id).name}"}
+        return {"server": self._server.where, "table": f"{self._schema}.{BuildTable(self._schema, build_id).name}"}
 
     def version(self) -> str:
         statement = sql.SQL("SELECT current_setting('server_version'), (SELECT extversion FROM pg_extension {})")

@@ -13,7 +13,7 @@ from psycopg import sql
 
 from chunksink.sinks.fts.query import Query
 from chunksink.sinks.postgres.connection import Connection, rows
-from chunksink.sinks.postgres.schema import Place, configuration
+from chunksink.sinks.postgres.schema import BuildTable, configuration
 
 _SHORTEST = 5
 """Shorter words are similar to too many."""
@@ -24,70 +24,70 @@ _NEAR = 0.8
 """The least ratio of difflib: one wrong letter in five, or two swapped ones."""
 
 
-def table(place: Place) -> sql.Identifier:
-    return sql.Identifier(place.schema, f"vocabulary_{place.build_id}")
+def table(build: BuildTable) -> sql.Identifier:
+    return sql.Identifier(build.schema, f"vocabulary_{build.build_id}")
 
 
-def create(connection: Connection, place: Place) -> None:
+def create(connection: Connection, build: BuildTable) -> None:
     """Create an empty table, in the caller's transaction, if this role can use pg_trgm."""
     try:
         with connection.transaction():
             connection.execute("CREATE EXTENSION IF NOT EXISTS pg_trgm")
-            connection.execute(sql.SQL("CREATE TABLE IF NOT EXISTS {} (word text PRIMARY KEY)").format(table(place)))
+            connection.execute(sql.SQL("CREATE TABLE IF NOT EXISTS {} (word text PRIMARY KEY)").format(table(build)))
             connection.execute(
                 sql.SQL("CREATE INDEX IF NOT EXISTS {} ON {} USING gin (word gin_trgm_ops)").format(
-                    sql.Identifier(f"vocabulary_{place.build_id}_similar"), table(place)
+                    sql.Identifier(f"vocabulary_{build.build_id}_similar"), table(build)
                 )
             )
     except (psycopg.errors.InsufficientPrivilege, psycopg.errors.FeatureNotSupported, psycopg.errors.UndefinedFile):
         return
 
 
-def exists(connection: Connection, place: Place) -> bool:
-    [(found,)] = rows(connection, sql.SQL("SELECT to_regclass(%s) IS NOT NULL"), [table(place).as_string(connection)])
+def exists(connection: Connection, build: BuildTable) -> bool:
+    [(found,)] = rows(connection, sql.SQL("SELECT to_regclass(%s) IS NOT NULL"), [table(build).as_string(connection)])
     return bool(found)
 
 
-def add(connection: Connection, place: Place, words: Iterable[str]) -> None:
+def add(connection: Connection, build: BuildTable, words: Iterable[str]) -> None:
     """Add those of the words that can be corrections."""
     usable = [word for word in words if _SHORTEST - 1 <= len(word) <= _LONGEST and word.isalpha()]
-    statement = sql.SQL("INSERT INTO {} SELECT unnest(%s::text[]) ON CONFLICT DO NOTHING").format(table(place))
+    statement = sql.SQL("INSERT INTO {} SELECT unnest(%s::text[]) ON CONFLICT DO NOTHING").format(table(build))
     connection.execute(statement, [usable])
 
 
-def remove_unused(connection: Connection, place: Place, language: str) -> None:
+def remove_unused(connection: Connection, build: BuildTable, language: str) -> None:
     """Remove the words that no document has any more."""
     connection.execute(
         sql.SQL(
             "DELETE FROM {words} WHERE NOT EXISTS (SELECT 1 FROM {build} AS one "
             "WHERE one.words @@ to_tsquery({config}::regconfig, word))"
         ).format(
-            words=table(place), build=place.table, config=sql.Literal(configuration(place.schema, language).as_string())
+            words=table(build), build=build.table, config=sql.Literal(configuration(build.schema, language).as_string())
         )
     )
-    connection.execute(sql.SQL("VACUUM {}").format(table(place)))
+    connection.execute(sql.SQL("VACUUM {}").format(table(build)))
 
 
-def drop(connection: Connection, place: Place) -> None:
-    connection.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(table(place)))
+def drop(connection: Connection, build: BuildTable) -> None:
+    connection.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(table(build)))
 
 
 def corrections(
-    connection: Connection, place: Place, query: Query, occurring: Callable[[Sequence[str]], Sequence[str]]
+    connection: Connection, build: BuildTable, query: Query, occurring: Callable[[Sequence[str]], Sequence[str]]
 ) -> dict[str, str]:
     """By query word: a similar word, if the query word is missing. `occurring` selects words that a document has."""
     words = [word for word in query.words[:_MAX_WORDS] if len(word) >= _SHORTEST and word.isalpha()]
     missing = set(words).difference(occurring(words))
-    if not missing or not exists(connection, place):
+    if not missing or not exists(connection, build):
         return {}
-    found = {word: occurring(_similar(connection, place, word)) for word in words if word in missing}
+    found = {word: occurring(_similar(connection, build, word)) for word in words if word in missing}
     return {word: near[0] for word, near in found.items() if near}
 
 
-def _similar(connection: Connection, place: Place, word: str) -> list[str]:
+def _similar(connection: Connection, build: BuildTable, word: str) -> list[str]:
     """Words of the vocabulary, the most similar first."""
     similar = sql.SQL("SELECT word FROM {} WHERE word %% %s ORDER BY similarity(word, %s) DESC, word LIMIT {}").format(
-        table(place), sql.Literal(_CANDIDATES)
+        table(build), sql.Literal(_CANDIDATES)
     )
     candidates = [other for (other,) in rows(connection, similar, [word, word])]
     return get_close_matches(word.lower(), candidates, n=_CANDIDATES, cutoff=_NEAR)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from chunksink.sinks.chroma import ChromaSink, Server
-from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
+from chunksink.sinks.conformance.samples import DIMENSIONS, family, hashes_in, hashes_of, marker
 from chunksink.sinks.contract import Marker, Sink
 from chunksink.sinks.errors import BuildMissing
 from chunksink.sinks.meilisearch import MeilisearchSink
@@ -42,7 +42,7 @@ class Home:
     def content(self) -> tuple[list[str], list[tuple[str, ...]]]:
         with closing(self.sink.open(self.id)) as build:
             assert build.marker() == self.marker
-            return self.sink.builds(), held(build)
+            return self.sink.builds(), hashes_in(build)
 
 
 @pytest.fixture(params=sampled(["live", "not live"]))
@@ -64,15 +64,15 @@ def homes(request: pytest.FixtureRequest, connect: Connect) -> Iterator[tuple[Ho
 
 def test_neighbours_never_open_flip_or_drop_each_others_builds(homes: tuple[Home, Home]) -> None:
     one, other = homes
-    assert one.content() == ([one.id], wanted(ONES))
+    assert one.content() == ([one.id], hashes_of(ONES))
     for home, foreign in ((one, other.id), (other, one.id)):
         with pytest.raises(BuildMissing):
             home.sink.open(foreign)
         with pytest.raises(BuildMissing):
             home.sink.flip(None, foreign)
         home.sink.drop(foreign)
-    assert one.content() == ([one.id], wanted(ONES))
-    assert other.content() == ([other.id], wanted(OTHERS))
+    assert one.content() == ([one.id], hashes_of(ONES))
+    assert other.content() == ([other.id], hashes_of(OTHERS))
 
 
 def test_name_taken_by_a_neighbour_is_avoided(homes: tuple[Home, Home]) -> None:
@@ -85,5 +85,5 @@ def test_name_taken_by_a_neighbour_is_avoided(homes: tuple[Home, Home]) -> None:
         assert (build.flush(), build.marker()) == ([], same_name)
     assert one.sink.builds() == sorted([one.id, same_name.build_id])
     one.sink.drop(same_name.build_id)
-    assert one.content() == ([one.id], wanted(ONES))
-    assert other.content() == ([other.id], wanted(OTHERS))
+    assert one.content() == ([one.id], hashes_of(ONES))
+    assert other.content() == ([other.id], hashes_of(OTHERS))

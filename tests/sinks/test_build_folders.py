@@ -21,27 +21,27 @@ from chunksink.sinks.jsonl import JsonlSink
 def test_build_id_is_never_a_path(tmp_path: Path, name: str) -> None:
     for call in (
         build_folders.folder,
-        build_folders.existing,
+        build_folders.existing_folder,
         build_folders.remove,
-        lambda root, name: build_folders.make(root, name, print),
+        lambda root, name: build_folders.create(root, name, print),
     ):
         with pytest.raises(ValueError, match="invalid build id"):
             call(tmp_path, name)
 
 
 def test_builds_are_listed_and_removed(tmp_path: Path) -> None:
-    assert build_folders.listing(tmp_path / "not there") == []
+    assert build_folders.build_ids(tmp_path / "not there") == []
     for name in ("b2", "b1", ".b3.half-made"):
         (tmp_path / name).mkdir()
     (tmp_path / "b1" / "file").write_text("x")
     (tmp_path / "a file").write_text("x")
-    assert build_folders.listing(tmp_path) == ["b1", "b2"]
+    assert build_folders.build_ids(tmp_path) == ["b1", "b2"]
     build_folders.remove(tmp_path, "b1")
     build_folders.remove(tmp_path, "b1")
-    assert build_folders.listing(tmp_path) == ["b2"]
+    assert build_folders.build_ids(tmp_path) == ["b2"]
     assert not list(tmp_path.glob(".b1*"))
     with pytest.raises(BuildMissing, match="chunksink sync`"):
-        build_folders.existing(tmp_path, "b1")
+        build_folders.existing_folder(tmp_path, "b1")
 
 
 def test_remains_of_a_killed_removal_go_with_the_next(tmp_path: Path) -> None:
@@ -60,14 +60,14 @@ def test_link_is_no_build_and_its_target_stays(tmp_path: Path, leads: str) -> No
     target = {"outside": outside, "to a build": root / "b1", "nowhere": tmp_path / "gone"}[leads]
     for name in ("b2", ".b2.0123"):  # also if a removal searches for the remains of a kill
         (root / name).symlink_to(target)
-    assert build_folders.listing(root) == ["b1"]
+    assert build_folders.build_ids(root) == ["b1"]
     with pytest.raises(BuildMissing, match="symbolic link"):
-        build_folders.existing(root, "b2")
+        build_folders.existing_folder(root, "b2")
     build_folders.remove(root, "b2")
     assert (root / "b2").readlink() == target
     assert (root / "b1" / "file").exists()
     build_folders.remove(root, "b1")
-    assert build_folders.listing(root) == []
+    assert build_folders.build_ids(root) == []
     assert (outside / "file").exists()
 
 
@@ -75,7 +75,7 @@ def test_folder_of_all_builds_may_be_a_link(tmp_path: Path) -> None:
     (tmp_path / "disk" / "b1").mkdir(parents=True)
     root = tmp_path / "builds"
     root.symlink_to(tmp_path / "disk")
-    assert (build_folders.listing(root), build_folders.existing(root, "b1")) == (["b1"], root / "b1")
+    assert (build_folders.build_ids(root), build_folders.existing_folder(root, "b1")) == (["b1"], root / "b1")
     build_folders.remove(root, "b1")
     assert list((tmp_path / "disk").iterdir()) == []
 
@@ -101,13 +101,13 @@ def test_build_has_its_name_only_when_complete(tmp_path: Path) -> None:
     def fill(folder: Path) -> None:
         seen.append(folder)
         (folder / "file").write_text("whole")
-        assert build_folders.listing(root) == []
+        assert build_folders.build_ids(root) == []
         assert folder.parent == root
 
-    build_folders.make(root, "b1", fill)
-    assert build_folders.listing(root) == ["b1"]
+    build_folders.create(root, "b1", fill)
+    assert build_folders.build_ids(root) == ["b1"]
     assert (root / "b1" / "file").read_text() == "whole"
-    build_folders.make(root, "b1", fill)
+    build_folders.create(root, "b1", fill)
     assert len(seen) == 1, "one that is there is left as it is"
 
 
@@ -117,7 +117,7 @@ def test_failed_creation_leaves_nothing(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        build_folders.make(tmp_path, "b1", fail)
+        build_folders.create(tmp_path, "b1", fail)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -132,12 +132,12 @@ def test_build_name_is_synced_before_it_counts(tmp_path: Path, monkeypatch: pyte
             raise OSError("not now")
         fsync(handle)
         assert os.fstat(handle).st_ino == tmp_path.stat().st_ino
-        synced.append(" ".join(build_folders.listing(tmp_path)))
+        synced.append(" ".join(build_folders.build_ids(tmp_path)))
 
     monkeypatch.setattr(os, "fsync", noted)
     with pytest.raises(OSError, match="not now"):
-        build_folders.make(tmp_path, "b1", lambda _: None)
-    build_folders.make(tmp_path, "b1", lambda _: None)
+        build_folders.create(tmp_path, "b1", lambda _: None)
+    build_folders.create(tmp_path, "b1", lambda _: None)
     assert synced == ["failed", "b1"]
 
 

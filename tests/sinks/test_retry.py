@@ -13,7 +13,7 @@ from chunksink.sinks.capabilities import (
     SupportsSettings,
     capability,
 )
-from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
+from chunksink.sinks.conformance.samples import DIMENSIONS, family, hashes_in, hashes_of, marker
 from chunksink.sinks.contract import Build, Marker, Stored
 from chunksink.sinks.errors import NotConfirmed, Refused, SinkError, Transient, Unreachable
 from chunksink.sinks.retry import Fault, RetryPolicy, with_retries
@@ -44,15 +44,15 @@ class Failing:
         self.made = made
 
     def __getattr__(self, name: str) -> Any:
-        held = getattr(self._inner, name)
+        value = getattr(self._inner, name)
         if name in ("name", "wants_vectors", "reader"):
-            return held
+            return value
 
         def call(*arguments: Any, **named: Any) -> Any:
             self.made[name] = self.made.get(name, 0) + 1
             if self._errors.get(name):
                 raise self._errors[name].pop(0)
-            answer = held(*arguments, **named)
+            answer = value(*arguments, **named)
             return Failing(answer, self._errors, self.made) if name in ("create", "open") else answer
 
         return call
@@ -198,7 +198,7 @@ def broken_scans(*after: int) -> tuple[Case, Build]:
 
 def test_scan_that_returned_nothing_is_restarted() -> None:
     case, build = broken_scans(0, 0)
-    assert held(build) == wanted([family("a", ["one", "two", "three"])])
+    assert hashes_in(build) == hashes_of([family("a", ["one", "two", "three"])])
     assert [(fault.call, fault.attempt) for fault in case.faults] == [("scan", 1), ("scan", 2)]
 
 
@@ -209,7 +209,7 @@ def test_scan_that_breaks_halfway_is_reported_and_left_to_the_caller() -> None:
         seen.extend(build.scan())
     assert len({stored.id for stored in seen}) == len(seen) == 2
     assert case.faults == [Fault("memory", "scan", "Transient: away at 2", 1)]
-    assert held(build) == wanted([family("a", ["one", "two", "three"])])
+    assert hashes_in(build) == hashes_of([family("a", ["one", "two", "three"])])
 
 
 # --- speed ----------------------------------------------------------------------------------------------------

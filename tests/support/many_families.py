@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
+from chunksink.sinks.conformance.samples import DIMENSIONS, family, hashes_in, hashes_of, marker
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.document import Family
 
@@ -19,5 +19,9 @@ def whole(sink: Sink) -> None:
     build = sink.create(signed, DIMENSIONS)
     build.replace(families)
     assert build.flush() == []
-    assert (held(build, content=True), build.count(), build.marker()) == (wanted(families), 1200, signed)
+    assert (hashes_in(build, content=True), build.count(), build.marker()) == (
+        hashes_of(families),
+        1200,
+        signed,
+    )
     build.close()

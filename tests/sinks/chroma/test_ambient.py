@@ -9,7 +9,7 @@ import pytest
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.exits import Exit
 from chunksink.sinks.chroma import ChromaSink, EmbeddedChromaSink, Server
-from chunksink.sinks.conformance.samples import DIMENSIONS, held, marker, wanted
+from chunksink.sinks.conformance.samples import DIMENSIONS, hashes_in, hashes_of, marker
 from tests.conftest import HEAVY, sampled
 from tests.embeddings.endpoint import serve
 from tests.engines.servers import ChromaServer
@@ -62,7 +62,7 @@ def test_embedded_chroma_ignores_the_environment(tmp_path: Path, beside: bool) -
     [sealed] = root.rglob("chunksink-seal.json")
     sealed.unlink()
     build = sink.open(signed.build_id)
-    assert held(build) == wanted(FEW)
+    assert hashes_in(build) == hashes_of(FEW)
     build.close()
 
 
@@ -72,7 +72,7 @@ def test_chroma_client_ignores_the_environment(chroma_server: ChromaServer) -> N
     sink, signed = ChromaSink(Server(chroma_server.url, prefix="ambient")), marker()
     build = sink.create(signed, DIMENSIONS)
     build.replace(FEW)
-    assert held(build) == wanted(FEW)
+    assert hashes_in(build) == hashes_of(FEW)
     build.close()
     sink.drop(signed.build_id)
 
@@ -93,7 +93,7 @@ def test_other_clients_of_the_folder_may_have_their_own_settings(tmp_path: Path,
     assert theirs.get_collection("chunks", embedding_function=None).count() == 2
     if is_first:
         build = sink.open(signed.build_id)
-    assert held(build) == wanted(FEW)
+    assert hashes_in(build) == hashes_of(FEW)
     build.close()
     theirs.close()  # type: ignore[attr-defined]
 

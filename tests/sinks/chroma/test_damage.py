@@ -12,7 +12,7 @@ from chromadb.config import Settings
 
 from chunksink.sinks.chroma import ChromaSink, Server
 from chunksink.sinks.chroma.probe import flaw
-from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
+from chunksink.sinks.conformance.samples import DIMENSIONS, family, hashes_in, hashes_of, marker
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import BuildBroken, BuildMissing
 from tests.conftest import HEAVY, sampled
@@ -29,8 +29,8 @@ def test_broken_vector_file_requires_a_rebuild(sink: ChromaSink, signed_large: M
         if how.startswith("gone"):
             file.unlink()
         else:
-            held = file.read_bytes()
-            file.write_bytes({"cut": held[: len(held) // 2], "empty": b"", "noise": b"\xff" * len(held)}[how])
+            content = file.read_bytes()
+            file.write_bytes({"cut": content[: len(content) // 2], "empty": b"", "noise": b"\xff" * len(content)}[how])
     with pytest.raises(BuildBroken, match="verify --repair"):
         (sink.reader if how == "empty" else sink.open)(signed_large.build_id)
     sink.drop(signed_large.build_id)
@@ -44,9 +44,9 @@ def test_damaged_database_page_is_reported_without_a_crash(
     """The engine panics on such a page, and the Python class of that error is no Exception."""
     sink.reader(signed_large.build_id).close()
     database = saved.parent.parent / "chroma.sqlite3"
-    held = bytearray(database.read_bytes())
-    held[begin:end] = bytes(byte ^ 0x5A for byte in held[begin:end])
-    database.write_bytes(held)
+    content = bytearray(database.read_bytes())
+    content[begin:end] = bytes(byte ^ 0x5A for byte in content[begin:end])
+    database.write_bytes(content)
     with pytest.raises(BuildBroken, match="verify --repair"):
         sink.open(signed_large.build_id)
     with pytest.raises(BuildBroken, match="verify --repair"):
@@ -66,7 +66,7 @@ def test_server_that_lost_its_vectors_is_reported(tmp_path: Path) -> None:
     ):
         build.replace(families)
         assert build.flush() == []
-        assert len(list(build.scan(content=True))) == len(wanted(families))
+        assert len(list(build.scan(content=True))) == len(hashes_of(families))
     [vectors] = [path.parent for path in (tmp_path / "data").glob("*/header.bin")]
     shutil.rmtree(vectors)
     with (
@@ -74,7 +74,7 @@ def test_server_that_lost_its_vectors_is_reported(tmp_path: Path) -> None:
         closing(ChromaSink(Server(server.url))) as sink,
         closing(sink.open(signed.build_id)) as build,
     ):
-        assert build.count() == len(wanted(families))
+        assert build.count() == len(hashes_of(families))
         for options in ({"content": True}, {"vectors": True}):
             with pytest.raises(BuildBroken, match=r"verify --repair"):
                 list(build.scan(**options))
@@ -130,7 +130,7 @@ def test_collection_dropped_by_others_is_reported(
         with pytest.raises(BuildMissing, match="chunksink sync`"):
             sink.open(signed_large.build_id)
     else:
-        for call in (build.marker, build.count, lambda: held(build), lambda: build.replace(many_families())):
+        for call in (build.marker, build.count, lambda: hashes_in(build), lambda: build.replace(many_families())):
             with pytest.raises(BuildMissing, match="chunksink sync`"):
                 call()
         build.close()

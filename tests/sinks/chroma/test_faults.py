@@ -11,7 +11,7 @@ import pytest
 import chunksink.sinks.chroma.build as chroma_build
 from chunksink.settings.config import ConfigError
 from chunksink.sinks.chroma import ChromaBuild, ChromaSink, Server, open_sink
-from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
+from chunksink.sinks.conformance.samples import DIMENSIONS, family, hashes_in, hashes_of, marker
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import BuildMissing, NotConfirmed, Transient
 from tests.engines.servers import ChromaServer
@@ -36,9 +36,9 @@ def test_failed_removal_is_done_by_the_next_flush(build: ChromaBuild, monkeypatc
         patch.setattr(ChromaBuild, "_delete", fail)
         with pytest.raises(Transient):
             build.flush()
-    assert len(held(build)) == 3, "both versions are there, none is missing"
+    assert len(hashes_in(build)) == 3, "both versions are there, none is missing"
     build.flush()
-    assert held(build) == wanted([new])
+    assert hashes_in(build) == hashes_of([new])
     monkeypatch.setattr(ChromaBuild, "_delete", fail)
     assert build.flush() == [], "what is done is not done again"
 
@@ -63,7 +63,7 @@ def test_replacement_with_a_lost_answer_leaves_nothing_behind(
     assert build.count() == 4
     build.replace([new, other])
     build.flush()
-    assert held(build) == wanted([new, other])
+    assert hashes_in(build) == hashes_of([new, other])
 
 
 def test_flush_after_a_failed_replacement_removes_nothing(build: ChromaBuild, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,10 +76,10 @@ def test_flush_after_a_failed_replacement_removes_nothing(build: ChromaBuild, mo
         with pytest.raises(NotConfirmed):
             build.replace([third])
     build.flush()
-    assert set(wanted([first, second])) <= set(held(build))
+    assert set(hashes_of([first, second])) <= set(hashes_in(build))
     build.replace([third])
     build.flush()
-    assert held(build) == wanted([third])
+    assert hashes_in(build) == hashes_of([third])
 
 
 def lose_the_second_answer(build: ChromaBuild, patch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ import pytest
 from chunksink.exits import Exit
 from chunksink.sinks.chroma import EmbeddedChromaSink, seal
 from chunksink.sinks.chroma.folder import Folder
-from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, wanted
+from chunksink.sinks.conformance.samples import DIMENSIONS, family, hashes_in, hashes_of
 from chunksink.sinks.contract import Build, Marker
 from tests.chunksink.conftest import models, shell
 from tests.chunksink.shell import Shell
@@ -71,7 +71,7 @@ def test_sealed_build_is_described_without_chroma(folder: Path, signed: Marker, 
             assert (build.marker(), build.count(), build.flush()) == (signed, 2, [])
     assert connections == []
     with closing(opened(folder)) as build:
-        assert held(build) == wanted(FEW)
+        assert hashes_in(build) == hashes_of(FEW)
         assert (build.marker(), build.count()) == (signed, 2)
     assert connections == [folder], "once for all that is asked then"
 
@@ -88,7 +88,7 @@ def test_writes_through_a_sealed_build_are_stored(folder: Path, signed: Marker, 
     with closing(opened(folder)) as build:
         assert (build.marker(), build.count()) == (again, 1)
         assert connections == [folder]
-        assert held(build) == wanted([more])
+        assert hashes_in(build) == hashes_of([more])
 
 
 def by_another_program(folder: Path) -> None:
@@ -102,7 +102,7 @@ def signed_by_another_program(folder: Path) -> None:
 
 def of_an_older_version(folder: Path) -> None:
     sealed = json.loads((folder / seal.FILE).read_text())
-    del sealed["held"]
+    del sealed["snapshot"]
     (folder / seal.FILE).write_text(json.dumps(sealed))
 
 
@@ -124,7 +124,7 @@ def another_time_of_the_database(folder: Path) -> None:
 
 def damaged_seal(folder: Path) -> None:
     sealed = json.loads((folder / seal.FILE).read_text())
-    (folder / seal.FILE).write_text(json.dumps(sealed | {"held": "x"}))
+    (folder / seal.FILE).write_text(json.dumps(sealed | {"snapshot": "x"}))
 
 
 @pytest.mark.promise(4)

@@ -16,12 +16,12 @@ from chunksink.sinks.chroma.reader import ChromaReader
 from chunksink.sinks.conformance.samples import (
     DIMENSIONS,
     family,
-    held,
+    hashes_in,
+    hashes_of,
     marker,
     records,
     rewritten,
     vector,
-    wanted,
     with_vectors,
 )
 from chunksink.sinks.contract import NO_PARENT, Marker
@@ -51,8 +51,10 @@ def test_build_without_text_stores_no_text(tmp_path: Path, signed: Marker) -> No
     one = family("a", ["a secret phrase", "another"])
     build.replace([one])
     assert build.flush() == []
-    assert held(build) == wanted([one])
-    assert held(build, content=True) == wanted([one]), "hashes that cannot be computed again are those that are stored"
+    assert hashes_in(build) == hashes_of([one])
+    assert hashes_in(build, content=True) == hashes_of([one]), (
+        "hashes that cannot be computed again are those that are stored"
+    )
     build.close()
     assert not any(b"secret phrase" in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     reader = sink.reader(signed.build_id)
@@ -67,13 +69,13 @@ def test_foreign_change_is_found_by_a_content_scan_and_repaired(build: ChromaBui
     collection = build._handle.opened().collection
     collection.update(ids=[one.documents[0].id], metadatas=[{"zzz": "hacked"}])
     collection.update(ids=[three.documents[0].id], documents=["tampered"], embeddings=np.stack([vector("one")]))
-    assert held(build) == wanted([one, two, three])
+    assert hashes_in(build) == hashes_of([one, two, three])
     found = {stored.id: stored for stored in build.scan(content=True)}
     assert found[one.documents[0].id].document is None
-    assert set(held(build, content=True)) & set(wanted([one, two, three])) == set(wanted([one, two]))
+    assert set(hashes_in(build, content=True)) & set(hashes_of([one, two, three])) == set(hashes_of([one, two]))
     build.replace([rewritten(each) for each in (one, two, three)])
     assert build.flush() == []
-    assert held(build, content=True) == wanted([one, two, three])
+    assert hashes_in(build, content=True) == hashes_of([one, two, three])
     assert all(stored.document is not None for stored in build.scan(content=True))
 
 
@@ -93,7 +95,7 @@ def test_foreign_rows_are_found_and_removable(build: ChromaBuild) -> None:
     assert "s2" not in {stored.id for stored in build.scan()}, "in our family, of no version of ours"
     build.delete([NO_PARENT])
     build.flush()
-    assert held(build) == wanted([mine, other])
+    assert hashes_in(build) == hashes_of([mine, other])
 
 
 @pytest.mark.parametrize("dropped_by_us", [True, False])
@@ -119,7 +121,7 @@ def test_lists_of_a_deleted_collection_are_not_returned(chroma_server: ChromaSer
     build = sink.create(signed, DIMENSIONS)
     mine = family("a", [f"{n}" for n in range(40)])
     build.replace([mine])
-    assert held(build, content=True) == wanted([mine])
+    assert hashes_in(build, content=True) == hashes_of([mine])
     build.close()
     sink.drop(signed.build_id)
 
@@ -129,20 +131,20 @@ def test_scan_reads_everything_over_many_pages(build: ChromaBuild, monkeypatch: 
     families = [family(f"f{number}", ["one", "two", "three"]) for number in range(7)]
     build.replace(families)
     build.flush()
-    assert held(build) == wanted(families)
-    assert held(build, content=True) == wanted(families)
+    assert hashes_in(build) == hashes_of(families)
+    assert hashes_in(build, content=True) == hashes_of(families)
     build.replace(families[:6])
     build.delete([families[6].parent_id])
     build.flush()
-    assert held(build) == wanted(families[:6])
+    assert hashes_in(build) == hashes_of(families[:6])
 
 
 def test_requests_stay_within_count_and_bytes() -> None:
     documents = [project_family(records("a", ["x" * size]))[0] for size in (10, 10, 5000, 10, 90_000, 10)]
-    parts = list(rows.slices(documents, 384, 3, 20_000))
+    parts = list(rows.request_slices(documents, 384, 3, 20_000))
     assert [documents[part] for part in parts] == [documents[0:3], documents[3:4], documents[4:5], documents[5:6]]
-    assert list(rows.slices([], 384, 3, 20_000)) == []
-    assert list(rows.slices(documents[:4], 8, 2, 10**9)) == [slice(0, 2), slice(2, 4)]
+    assert list(rows.request_slices([], 384, 3, 20_000)) == []
+    assert list(rows.request_slices(documents[:4], 8, 2, 10**9)) == [slice(0, 2), slice(2, 4)]
 
 
 def test_poison_document_among_many_is_isolated(build: ChromaBuild) -> None:
@@ -154,7 +156,7 @@ def test_poison_document_among_many_is_isolated(build: ChromaBuild) -> None:
     [refused] = build.flush()
     assert (refused.id, refused.parent_id) == (poison[0].id, poison[0].parent_id)
     assert refused.reason
-    assert held(build) == [row for row in wanted(families) if row[0] != refused.id]
+    assert hashes_in(build) == [row for row in hashes_of(families) if row[0] != refused.id]
     assert build.flush() == []
 
 

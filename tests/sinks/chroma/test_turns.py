@@ -15,7 +15,7 @@ import pytest
 from chunksink.search.query import search
 from chunksink.search.question import Question
 from chunksink.sinks.chroma import ChromaSink, seal
-from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, vector, wanted
+from chunksink.sinks.conformance.samples import DIMENSIONS, family, hashes_in, hashes_of, vector
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import NotConfirmed
 from tests.conftest import ROOT, sampled
@@ -66,7 +66,7 @@ def build(sink: ChromaSink, signed: Marker, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("is_open", "lock"), sampled([(False, "turn"), (False, "_one_check"), (True, "turn"), (True, "_one_check")])
+    ("is_open", "lock"), sampled([(False, "turn"), (False, "_check_lock"), (True, "turn"), (True, "_check_lock")])
 )
 def test_reader_beside_a_stopped_process_answers_within_two_seconds(
     is_open: bool, lock: str, build: Path, sink: ChromaSink, signed: Marker
@@ -76,7 +76,7 @@ def test_reader_beside_a_stopped_process_answers_within_two_seconds(
     query = vector("alpha one")
     with other_process(build, "stopped", lock) as process:
         began = time.monotonic()
-        if is_open and lock == "_one_check":
+        if is_open and lock == "_check_lock":
             assert reader is not None
             assert len(reader.query(query)) == 2, "only who opens a build looks at it alone"
         else:
@@ -131,7 +131,7 @@ def test_writer_does_not_wait_forever_for_a_stopped_reader(
             writer.replace([changed])
         writer.replace([changed])
         writer.flush()
-        assert held(writer) == wanted([changed])
+        assert hashes_in(writer) == hashes_of([changed])
 
 
 def test_search_falls_back_to_keywords_when_chroma_is_blocked(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from chunksink.sinks.chroma import ChromaBuild, EmbeddedChromaSink, worker
 from chunksink.sinks.chroma.worker import WorkerBuild
-from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
+from chunksink.sinks.conformance.samples import DIMENSIONS, family, hashes_in, hashes_of, marker
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.document import Family
 from chunksink.sinks.errors import BuildBroken
@@ -82,12 +82,12 @@ def test_death_of_the_worker_is_reported_and_confirmed_documents_stay(
     distant.replace(FEW)
     distant.flush()
     os.kill(distant._worker._process.pid, how)
-    for call in (lambda: distant.replace(FEW), distant.flush, distant.count, lambda: held(distant)):
+    for call in (lambda: distant.replace(FEW), distant.flush, distant.count, lambda: hashes_in(distant)):
         with pytest.raises(BuildBroken, match=f"was ended by signal {how.value}"):
             call()
     distant.close()
     again = sink.open(signed.build_id)
-    assert held(again) == wanted(FEW)
+    assert hashes_in(again) == hashes_of(FEW)
     again.close()
 
 
@@ -241,7 +241,7 @@ def test_killed_parent_leaves_no_writing_worker(sink: EmbeddedChromaSink, tmp_pa
     again = [family("long", ["0", "1"])]
     build.replace(again)
     build.flush()
-    assert held(build) == wanted([*FEW, *again])
+    assert hashes_in(build) == hashes_of([*FEW, *again])
     build.close()
 
 
@@ -254,7 +254,7 @@ def test_interrupt_ends_both_processes_in_order(sink: EmbeddedChromaSink, tmp_pa
         assert process.wait(30) == -signal.SIGINT
         assert not is_running(worker)
     build = sink.open(signed.build_id)
-    assert set(wanted(FEW)) <= set(held(build))
+    assert set(hashes_of(FEW)) <= set(hashes_in(build))
     build.close()
 
 

@@ -112,7 +112,7 @@ def test_two_handles_of_one_process_leave_no_writer(
         two.close()
         two.close()
         sink.open(signed_large.build_id).close()
-    assert not seal._is_written(saved.parents[1])
+    assert not seal._has_writer(saved.parents[1])
 
 
 WRITE = """

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from chunksink.chunkbus.canonical import text_hash
-from chunksink.sinks.conformance.samples import family, held, marker, renamed, wanted, with_vectors
+from chunksink.sinks.conformance.samples import family, hashes_in, hashes_of, marker, renamed, with_vectors
 from chunksink.sinks.contract import NO_PARENT, Build, Marker
 from chunksink.sinks.errors import BuildBroken, BuildMissing, Transient
 from chunksink.sinks.fts import FtsBuild, FtsReader, FtsSink, index_check
@@ -57,7 +57,7 @@ def test_only_differences_are_written(build: FtsBuild) -> None:
         before = build._connection.total_changes
         build.replace([with_vectors([edited, *others])])
         changes.append(build._connection.total_changes - before)
-        assert set(wanted([with_vectors([edited, *others])])) <= set(held(build, content=True))
+        assert set(hashes_of([with_vectors([edited, *others])])) <= set(hashes_in(build, content=True))
     assert changes[0] == changes[1]
 
 
@@ -74,7 +74,7 @@ def test_foreign_rows_are_found_and_removable(sink: FtsSink, build: Build, path:
         ]  # not written by the sink, so ignored
     build.delete([NO_PARENT])
     build.flush()
-    assert held(build) == wanted([mine])
+    assert hashes_in(build) == hashes_of([mine])
 
 
 def test_kill_during_creation_leaves_no_build(sink: FtsSink, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,7 +118,7 @@ def test_full_disk_is_transient_and_keeps_the_old_family(build: FtsBuild) -> Non
     build._connection.execute(f"PRAGMA max_page_count = {pages + 2}")
     with pytest.raises(Transient, match="disk space"):
         build.replace([family("a", ["new " * 20_000], version="2")])
-    assert held(build) == wanted([old])
+    assert hashes_in(build) == hashes_of([old])
 
 
 def test_damage_requires_a_rebuild(sink: FtsSink, build: FtsBuild, path: Path) -> None:
@@ -157,7 +157,7 @@ def test_foreign_id_with_nul_does_not_remove_other_documents(build: FtsBuild, pa
     run(path, f"{add} ('s', 'p' || char(0) || 'q', 'x')")
     build.replace([one])
     build.delete(["p\0q"])
-    assert held(build) == wanted([one])
+    assert hashes_in(build) == hashes_of([one])
     assert index_check.damage(build._connection) == ""
 
 
@@ -200,8 +200,8 @@ def test_table_dropped_by_others_is_reported(
 
 def test_unreadable_row_differs_and_blocks_nothing(filled: tuple[FtsBuild, str], path: Path) -> None:
     run(path, "UPDATE documents SET tags = 'no list', year = 'x' WHERE row = 1")
-    found = set(held(filled[0], content=True)) ^ set(wanted(many_families()))
-    assert {row[2:] for row in found} - {row[2:] for row in wanted(many_families())} == {("", "")}
+    found = set(hashes_in(filled[0], content=True)) ^ set(hashes_of(many_families()))
+    assert {row[2:] for row in found} - {row[2:] for row in hashes_of(many_families())} == {("", "")}
     assert len(found) == 2
 
 
@@ -233,7 +233,7 @@ def test_scrub_erases_text_deleted_by_another_sqlite(secret: FtsSink, tmp_path: 
     assert traces(tmp_path / "b1") == {FILE}
     with closing(secret.open("b1")) as build, closing(secret.reader("b1")) as reader:
         build.scrub()
-        assert held(build) == wanted(KEPT)
+        assert hashes_in(build) == hashes_of(KEPT)
         assert len(reader.search("plain words")) == len(reader.search("東京都庁")) == 10
         assert reader.search(CANARY) == []
     assert traces(tmp_path / "b1") == set()
@@ -259,4 +259,4 @@ def test_scrub_during_a_read_is_transient(secret: FtsSink, tmp_path: Path) -> No
             build.scrub()
         other.execute("ROLLBACK")
         build.scrub()
-        assert held(build) == wanted([*KEPT, SECRET])
+        assert hashes_in(build) == hashes_of([*KEPT, SECRET])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from chunksink.sinks.conformance.samples import family, held, marker, wanted
+from chunksink.sinks.conformance.samples import family, hashes_in, hashes_of, marker
 from chunksink.sinks.document import Family
 from chunksink.sinks.errors import BuildBroken, Transient
 from chunksink.sinks.fts import FtsBuild, FtsSink
@@ -58,12 +58,12 @@ def test_scan_reports_the_damage_and_the_next_write_repairs_it(
     [message] = damage(build)
     assert str(path) in message
     assert ("trigram index" if "trigrams" in harm else "word index") in message
-    assert held(build) == wanted(FAMILIES), "its documents are all there"
+    assert hashes_in(build) == hashes_of(FAMILIES), "its documents are all there"
     build.close()
     with closing(sink.open(sink.builds()[0])) as other:  # opened by the next writer
         other.replace(FAMILIES[:1])
         assert damage(other) == {""}
-        assert held(other, content=True) == wanted(FAMILIES)
+        assert hashes_in(other, content=True) == hashes_of(FAMILIES)
     assert found(sink) == before
 
 
@@ -75,7 +75,7 @@ def test_concurrent_changes_are_written_too(harm: str, sink: FtsSink, build: Fts
     build.delete([FAMILIES[0].parent_id])
     build.replace([new := family("f1", ["other words", "東京の朝"], version="2")])
     assert damage(build) == {""}
-    assert held(build, content=True) == wanted([new, *FAMILIES[2:]])
+    assert hashes_in(build, content=True) == hashes_of([new, *FAMILIES[2:]])
 
 
 @pytest.mark.parametrize("harm", ["emptied", "structure overwritten", "trigrams emptied"])
@@ -83,7 +83,7 @@ def test_writer_that_did_not_check_is_informed(harm: str, build: FtsBuild, path:
     run(path, DAMAGES[harm])
     with pytest.raises(BuildBroken, match="verify --repair"):
         build.replace([family("f0", ["東京 new"], version="2")])
-    assert held(build) == wanted(FAMILIES)
+    assert hashes_in(build) == hashes_of(FAMILIES)
 
 
 def test_kill_leaves_the_repair_pending(sink: FtsSink, build: FtsBuild, path: Path) -> None:

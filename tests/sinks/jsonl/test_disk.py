@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from chunksink.sinks.conformance.samples import held, marker, wanted
+from chunksink.sinks.conformance.samples import hashes_in, hashes_of, marker
 from chunksink.sinks.errors import Refused, SinkError, Transient
 from chunksink.sinks.jsonl import JsonlBuild, JsonlSink
 from chunksink.sinks.jsonl.build import FAMILIES
@@ -88,7 +88,7 @@ def test_read_only_folder_is_refused() -> None:
             os.seteuid(65534)  # root may write everywhere
         sink = JsonlSink(place)
         build = sink.open("b1")
-        assert held(build) == wanted(BEFORE), "reading needs no right to write"
+        assert hashes_in(build) == hashes_of(BEFORE), "reading needs no right to write"
         for call in (
             lambda: build.replace([NEW]),
             lambda: build.sign(marker()),
@@ -107,7 +107,7 @@ def test_read_only_folder_is_refused() -> None:
         if mine == 0:
             os.seteuid(65534)
         with pytest.raises(Refused, match="correct its permissions"):
-            held(build)  # a build that cannot be read is not absent
+            hashes_in(build)  # a build that cannot be read is not absent
     finally:
         os.seteuid(mine)
         for path in [place, *place.rglob("*")]:

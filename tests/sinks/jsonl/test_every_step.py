@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from chunksink.sinks.conformance.samples import held, wanted
+from chunksink.sinks.conformance.samples import hashes_in, hashes_of
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import Transient
 from chunksink.sinks.jsonl import JsonlSink
@@ -138,7 +138,7 @@ def test_kill_at_any_step_leaves_whole_families_and_the_next_run_converges(tmp_p
         build.marker()
         change(build)
         assert visible(folder) == as_files(AFTER), story
-        assert held(build, content=True) == wanted(AFTER)
+        assert hashes_in(build, content=True) == hashes_of(AFTER)
         assert pending(folder) == []
         build.close()
     assert visible(roots[-1] / "b1") == as_files(AFTER)

@@ -7,7 +7,7 @@ import msgspec
 import orjson
 import pytest
 
-from chunksink.sinks.conformance.samples import family, held, wanted, with_vectors
+from chunksink.sinks.conformance.samples import family, hashes_in, hashes_of, with_vectors
 from chunksink.sinks.contract import Marker, Sink
 from chunksink.sinks.document import Family
 from chunksink.sinks.errors import BuildMissing, Refused
@@ -50,23 +50,23 @@ def test_moved_id_is_in_both_files_until_its_old_family_changes(build: JsonlBuil
     moved = with_vectors([msgspec.structs.replace(NEW.documents[0], id=GOING.documents[0].id)])
     fill(build, [GOING])
     fill(build, [moved])
-    assert held(build) == wanted([GOING, moved])
+    assert hashes_in(build) == hashes_of([GOING, moved])
     build.delete([GOING.parent_id])
     build.flush()
-    assert held(build) == wanted([moved])
+    assert hashes_in(build) == hashes_of([moved])
 
 
 def test_only_a_writer_removes_remains_of_a_kill(sink: JsonlSink, build: JsonlBuild, folder: Path) -> None:
     build.replace([NEW])
     other = sink.open("b1")  # another process verifies meanwhile
-    assert (held(other), other.count()) == ([], 0)
+    assert (hashes_in(other), other.count()) == ([], 0)
     other.close()
     build.flush()
     (folder / PENDING / "left by a kill").write_bytes(b"half a li")
     again = sink.open("b1")
     fill(again, [ADDED])
     assert pending(folder) == []
-    assert held(again) == wanted([NEW, ADDED])
+    assert hashes_in(again) == hashes_of([NEW, ADDED])
 
 
 PATHS = [

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from chunksink.sinks.conformance.samples import held, wanted
+from chunksink.sinks.conformance.samples import hashes_in, hashes_of
 from chunksink.sinks.contract import NO_PARENT, Marker
 from chunksink.sinks.errors import BuildBroken, Refused
 from chunksink.sinks.jsonl import JsonlBuild, JsonlSink
@@ -34,7 +34,7 @@ def test_foreign_files_are_found_and_removable(build: JsonlBuild, folder: Path, 
     for content in (False, True):
         found = list(build.scan(content=content))
         strangers = [stored for stored in found if stored.parent_id == NO_PARENT]
-        assert sorted(stored.hashes() for stored in found if stored not in strangers) == wanted([OLD, ADDED])
+        assert sorted(stored.hashes() for stored in found if stored not in strangers) == hashes_of([OLD, ADDED])
         assert len(strangers) == len({stored.id for stored in strangers}) == 9
         assert all(stored.hashes()[2:] == ("", "") and stored.document is None for stored in strangers)
         assert {"families/notes.txt", "families/caf\\xe9.jsonl"} <= {stored.id for stored in strangers}
@@ -43,7 +43,7 @@ def test_foreign_files_are_found_and_removable(build: JsonlBuild, folder: Path, 
     build.delete([NO_PARENT])
     assert build.count() == len(found), "not before flush"
     build.flush()
-    assert held(build) == wanted([OLD, ADDED])
+    assert hashes_in(build) == hashes_of([OLD, ADDED])
     assert visible(folder) == as_files([OLD, ADDED])
     assert tmp_path.is_dir()
 
@@ -70,22 +70,22 @@ def test_broken_line_is_assigned_to_its_family_and_repairable(build: JsonlBuild,
     lines = file_of(folder, NEW).read_bytes().splitlines()
     lines[1] = line
     file_of(folder, NEW).write_bytes(b"\n\n".join(lines))  # blank lines are no documents
-    held(build)
+    hashes_in(build)
     found = [stored for stored in build.scan(content=True) if stored.parent_id == NEW.parent_id]
     assert [stored.document is None for stored in found] == [False, True, False]
     assert found[1].hashes()[2:] == ("", "")
     assert found[1].id in (NEW.documents[1].id, f"families/{NEW.parent_id[:2]}/{NEW.parent_id}.jsonl:3")
     assert build.count() == 4
     fill(build, [NEW])
-    assert held(build, content=True) == wanted([NEW, ADDED])
+    assert hashes_in(build, content=True) == hashes_of([NEW, ADDED])
 
 
 def test_changed_text_is_detected(build: JsonlBuild, folder: Path) -> None:
     fill(build, [NEW])
     path = file_of(folder, NEW)
     path.write_bytes(path.read_bytes().replace(b'"text":"new"', b'"text":"old"', 1))
-    assert held(build, content=True) != wanted([NEW])
-    assert held(build) == wanted([NEW]), "a plain scan reads what is noted"
+    assert hashes_in(build, content=True) != hashes_of([NEW])
+    assert hashes_in(build) == hashes_of([NEW]), "a plain scan reads what is noted"
 
 
 def test_folder_in_the_way_is_refused(build: JsonlBuild, folder: Path) -> None:
@@ -97,7 +97,7 @@ def test_folder_in_the_way_is_refused(build: JsonlBuild, folder: Path) -> None:
         build.flush()
     file_of(folder, NEW).rmdir()
     build.flush()
-    assert held(build) == wanted([NEW, ADDED])
+    assert hashes_in(build) == hashes_of([NEW, ADDED])
 
 
 def test_family_removed_by_another_process_is_not_confirmed(build: JsonlBuild, folder: Path) -> None:
@@ -107,10 +107,10 @@ def test_family_removed_by_another_process_is_not_confirmed(build: JsonlBuild, f
         with pytest.raises(BuildBroken, match="run it again or rebuild"):
             build.flush()
     fill(build, [NEW])
-    assert held(build) == wanted([NEW])
+    assert hashes_in(build) == hashes_of([NEW])
     shutil.rmtree(folder / FAMILIES)
     with pytest.raises(BuildBroken, match="run it again or rebuild"):
-        held(build)
+        hashes_in(build)
 
 
 def test_unreadable_build_is_broken_and_unowned(sink: JsonlSink, build: JsonlBuild, folder: Path) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, rewritten, wanted
+from chunksink.sinks.conformance.samples import DIMENSIONS, family, hashes_in, hashes_of, marker, rewritten
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.document import Family
 from chunksink.sinks.errors import BuildMissing, Refused
@@ -30,7 +30,7 @@ def test_foreign_field_is_found_by_a_content_scan_and_removed(server: Server, si
     server.do("PUT", f"/indexes/{index_of(build)}/documents", json=[{"id": tampered, "zzz": 1}])
     assert [found.id for found in build.scan(content=True) if found.document is None] == [tampered]
     write(build, [rewritten(each) for each in families])
-    assert held(build, content=True) == wanted(families)
+    assert hashes_in(build, content=True) == hashes_of(families)
     assert all(found.document is not None for found in build.scan(content=True))
 
 
@@ -49,7 +49,7 @@ def test_old_index_under_the_public_name_is_recognised_by_its_marker(server: Ser
         sink.flip(new.build_id, id_of_new(sink))
     sink.flip(old.build_id, new.build_id)
     assert (live(server, sink), public_texts(server)) == (new, set(BETA))
-    assert held(sink.open(new.build_id)) == wanted([family("a", BETA)])
+    assert hashes_in(sink.open(new.build_id)) == hashes_of([family("a", BETA)])
 
 
 def live(server: Server, sink: MeilisearchSink) -> Marker | None:
@@ -66,7 +66,7 @@ def test_dropped_index_is_missing(public: bool, server: Server, sink: Meilisearc
         build = sink.open(signed.build_id)
     server.do("DELETE", f"/indexes/{index_of(build)}")
     assert sink.builds() == []
-    for call in (lambda: sink.open(signed.build_id), build.marker, build.count, lambda: held(build)):
+    for call in (lambda: sink.open(signed.build_id), build.marker, build.count, lambda: hashes_in(build)):
         with pytest.raises(BuildMissing, match="run `chunksink sync`"):
             call()
     build.delete([families[0].parent_id])
@@ -101,7 +101,7 @@ def test_index_dropped_while_signed_is_created_again(
     anew = sink.create(signed, DIMENSIONS)
     write(anew, families)
     anew.sign(signed)
-    assert held(sink.open(signed.build_id), content=True) == wanted(families)
+    assert hashes_in(sink.open(signed.build_id), content=True) == hashes_of(families)
     if public:
         sink.flip(None, signed.build_id)
         assert public_texts(server) == {*ALPHA}

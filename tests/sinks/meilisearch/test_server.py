@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, wanted
+from chunksink.sinks.conformance.samples import DIMENSIONS, family, hashes_in, hashes_of, marker
 from chunksink.sinks.errors import BuildMissing, NotConfirmed, Refused, WrongKey
 from chunksink.sinks.meilisearch import MeilisearchSink, indexes
 from chunksink.sinks.meilisearch.keys import make_search_key, tenant_token
@@ -33,7 +33,7 @@ def test_flip_moves_the_public_name_and_its_marker(server: Server, sink: Meilise
     assert sink.builds() == sorted([first.build_id, second.build_id])
     for signed, texts in ((first, ALPHA), (second, BETA)):
         build = sink.open(signed.build_id)
-        assert (build.marker(), held(build)) == (signed, wanted([family("a", texts)]))
+        assert (build.marker(), hashes_in(build)) == (signed, hashes_of([family("a", texts)]))
     sink.flip(first.build_id, second.build_id)  # again, as after a crash: the swap is not undone
     assert public_texts(server) == set(BETA)
     sink.flip(second.build_id, first.build_id)

@@ -6,7 +6,15 @@ import httpx
 import numpy as np
 import pytest
 
-from chunksink.sinks.conformance.samples import DIMENSIONS, family, held, marker, renamed, wanted, with_vectors
+from chunksink.sinks.conformance.samples import (
+    DIMENSIONS,
+    family,
+    hashes_in,
+    hashes_of,
+    marker,
+    renamed,
+    with_vectors,
+)
 from chunksink.sinks.contract import NO_PARENT
 from chunksink.sinks.document import Family
 from chunksink.sinks.errors import NotConfirmed, Refused, SinkError, Transient
@@ -28,7 +36,7 @@ def test_one_poison_document_in_a_thousand_is_isolated(sink: MeilisearchSink) ->
     refused = build.flush()
     assert [one.id for one in refused] == ["not an id!"]
     assert "Document identifier" in refused[0].reason
-    assert held(build) == wanted(families[:617] + families[618:])
+    assert hashes_in(build) == hashes_of(families[:617] + families[618:])
     assert build.flush() == []
 
 
@@ -37,7 +45,7 @@ def test_old_version_of_a_refused_document_is_removed(sink: MeilisearchSink) -> 
     edited = with_id(family("a", ["alpha one", "edited"], version="2"), 1, "no id")
     build.replace([edited])
     assert [one.id for one in build.flush()] == ["no id"]
-    assert held(build) == sorted(row for row in wanted([edited, family("b", BETA)]) if row[0] != "no id")
+    assert hashes_in(build) == sorted(row for row in hashes_of([edited, family("b", BETA)]) if row[0] != "no id")
 
 
 def test_document_deleted_since_is_not_rewritten_by_the_poison_search(sink: MeilisearchSink) -> None:
@@ -46,7 +54,7 @@ def test_document_deleted_since_is_not_rewritten_by_the_poison_search(sink: Meil
     build.replace([removed, poison, stays])
     build.delete([removed.parent_id])
     build.flush()
-    assert {row[1] for row in held(build)} == {poison.parent_id, stays.parent_id}
+    assert {row[1] for row in hashes_in(build)} == {poison.parent_id, stays.parent_id}
 
 
 def test_engine_that_does_not_finish_is_abandoned_and_retried_later(server: Server) -> None:
@@ -59,7 +67,7 @@ def test_engine_that_does_not_finish_is_abandoned_and_retried_later(server: Serv
         hasty.flush()
     hasty._limits = Limits(patience=30)  # type: ignore[attr-defined]
     assert hasty.flush() == []
-    assert held(hasty) == wanted(families)
+    assert hashes_in(hasty) == hashes_of(families)
     sink.close()
 
 
@@ -81,7 +89,7 @@ def test_only_differences_are_written(server: Server, sink: MeilisearchSink) -> 
     build.replace([edited])
     assert build.flush() == []
     assert sent() == [1, 5]
-    assert held(build, content=True) == wanted([edited, family("b", BETA)])
+    assert hashes_in(build, content=True) == hashes_of([edited, family("b", BETA)])
 
 
 def test_first_load_deletes_nothing(server: Server, sink: MeilisearchSink) -> None:
@@ -114,7 +122,7 @@ def test_lost_version_does_not_overwrite_the_later_one(server: Server, sink: Mei
     server.purge()
     build.replace([second])
     flush_twice(build)
-    assert held(build, content=True) == wanted([second, family("other", ALPHA)])
+    assert hashes_in(build, content=True) == hashes_of([second, family("other", ALPHA)])
 
 
 def test_lost_family_deleted_since_stays_removed(server: Server, sink: MeilisearchSink) -> None:
@@ -123,7 +131,7 @@ def test_lost_family_deleted_since_stays_removed(server: Server, sink: Meilisear
     server.purge()
     build.delete([family("a", ALPHA).parent_id])
     flush_twice(build)
-    assert held(build) == wanted([family("b", BETA)])
+    assert hashes_in(build) == hashes_of([family("b", BETA)])
 
 
 @pytest.mark.parametrize("lost", sampled([1, 2, 3], 2))
@@ -138,9 +146,9 @@ def test_last_of_three_payloads_with_shared_ids_wins(lost: int, server: Server, 
             server.purge()
     flush_twice(build)
     rest = {one.documents[2].id, two.documents[0].id, two.documents[2].id}
-    owners = {row[0]: row[1] for row in held(build)}
+    owners = {row[0]: row[1] for row in hashes_in(build)}
     assert {owners[document.id] for document in three.documents} == {three.parent_id}
-    assert owners.keys() == rest | {row[0] for row in wanted([three, family("other", ALPHA)])}
+    assert owners.keys() == rest | {row[0] for row in hashes_of([three, family("other", ALPHA)])}
 
 
 def test_lost_deletion_is_requested_again(
@@ -161,7 +169,7 @@ def test_lost_deletion_is_requested_again(
         build.flush()
     monkeypatch.undo()
     assert build.flush() == []
-    assert held(build) == wanted([one])
+    assert hashes_in(build) == hashes_of([one])
 
 
 # -- refused documents in small payloads -------------------------------------------------------------------------------
@@ -177,8 +185,8 @@ def test_poison_of_an_edit_is_reported_and_its_siblings_are_written(limits: Limi
     edited = with_id(family("a", ["alpha one", "edited", "alpha three"], version="2"), 0, "no id")
     build.replace([edited, family("b", ["new one", "new two", "new three"], version="2")])
     assert [one.id for one in build.flush()] == ["no id"]
-    both = wanted([edited, family("b", ["new one", "new two", "new three"], version="2")])
-    assert held(build) == sorted(row for row in both if row[0] != "no id")
+    both = hashes_of([edited, family("b", ["new one", "new two", "new three"], version="2")])
+    assert hashes_in(build) == sorted(row for row in both if row[0] != "no id")
     sink.close()
 
 
@@ -189,7 +197,7 @@ def test_poison_search_leaves_an_id_to_the_later_family(sink: MeilisearchSink) -
     build.replace([poison])
     build.replace([later])
     assert [one.id for one in build.flush()] == ["no id"]
-    owners = {row[0]: row[1] for row in held(build)}
+    owners = {row[0]: row[1] for row in hashes_in(build)}
     assert owners[poison.documents[1].id] == later.parent_id
     assert poison.documents[2].id in owners
 
@@ -208,13 +216,13 @@ def test_foreign_document_with_any_parent_is_removable(server: Server, sink: Mei
     strangers = [{**stranger, "text": "who knows"} for stranger in strangers]
     task = server.do("POST", f"/indexes/{build._name}/documents", json=strangers)  # type: ignore[attr-defined]
     assert task["status"] == "succeeded"
-    assert [row[1] for row in held(build)].count(NO_PARENT) == len(strangers)
+    assert [row[1] for row in hashes_in(build)].count(NO_PARENT) == len(strangers)
     reader = sink.reader(sink.builds()[0])
     reader.search("knows", 100, every=True)  # no search fails, with or without results
     assert reader.get([str(stranger["id"]) for stranger in strangers]) == []
     build.delete([NO_PARENT])
     assert build.flush() == []
-    assert held(build) == wanted([family("a", ALPHA)])
+    assert hashes_in(build) == hashes_of([family("a", ALPHA)])
 
 
 # -- documents that cannot be sent -----------------------------------------------------------------------------------
@@ -241,7 +249,7 @@ def test_server_with_a_lower_limit_refuses_only_too_large_documents(size: int) -
         refused = build.flush()
         assert [one.id for one in refused] == [huge.documents[0].id]
         assert "maximum accepted payload size is 3 MB" in refused[0].reason
-        assert held(build) == wanted([*small, *many])
+        assert hashes_in(build) == hashes_of([*small, *many])
         sink.close()
 
 
@@ -279,10 +287,10 @@ def test_answer_of_another_server_blames_no_document(
             build.replace([edited])
             build.flush()
     assert type(found.value) is error
-    assert held(build) == wanted([family("a", ALPHA)])
+    assert hashes_in(build) == hashes_of([family("a", ALPHA)])
     build.replace([edited])
     assert build.flush() == []
-    assert held(build) == wanted([edited])
+    assert hashes_in(build) == hashes_of([edited])
 
 
 def test_many_refusals_remove_no_older_version(sink: MeilisearchSink) -> None:
@@ -294,4 +302,4 @@ def test_many_refusals_remove_no_older_version(sink: MeilisearchSink) -> None:
     build.replace([bad])
     with pytest.raises(Refused, match=r"refused all of 64 documents, .*No old document was removed"):
         build.flush()
-    assert held(build) == wanted([before])
+    assert hashes_in(build) == hashes_of([before])

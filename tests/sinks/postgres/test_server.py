@@ -11,13 +11,13 @@ from psycopg import sql
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.settings.config import ConfigError
 from chunksink.sinks.conformance import DIMENSIONS, family, marker
-from chunksink.sinks.conformance.samples import held, wanted
+from chunksink.sinks.conformance.samples import hashes_in, hashes_of
 from chunksink.sinks.errors import BuildMissing, Refused, Transient, Unreachable, WrongKey
 from chunksink.sinks.postgres import open_sink
 from chunksink.sinks.postgres.build import PostgresBuild
 from chunksink.sinks.postgres.connection import Server
 from chunksink.sinks.postgres.filters import condition
-from chunksink.sinks.postgres.schema import PROTECTION, Place
+from chunksink.sinks.postgres.schema import PROTECTION, BuildTable
 from chunksink.sinks.postgres.sink import PostgresSink
 from chunksink.sinks.reader import Filter
 from tests.engines.servers import PostgresServer, free_port, run_postgres
@@ -221,7 +221,7 @@ def test_a_filter_uses_an_index(one: Filter, postgres_server: PostgresServer, si
     build.update_search_settings()
     build.close()
     found = condition([one])
-    select = sql.SQL("EXPLAIN SELECT id FROM {} WHERE {}").format(Place(schema, signed.build_id).table, found.text)
+    select = sql.SQL("EXPLAIN SELECT id FROM {} WHERE {}").format(BuildTable(schema, signed.build_id).table, found.text)
     with psycopg.connect(postgres_server.url) as connection:
         connection.execute("SET enable_seqscan = off")
         plan = connection.execute(select, found.values).fetchall()
@@ -312,10 +312,10 @@ def test_build_and_reader_continue_after_the_server_was_restarted(tmp_path: Path
         fails(lambda: build.replace([two]))
         fails(lambda: reader.search("apple"))
     with run_postgres(data=data, key=server.key, port=server.port):
-        assert held(build) == wanted([one])
+        assert hashes_in(build) == hashes_of([one])
         build.replace([two])
         assert build.flush() == []
-        assert held(build, content=True) == wanted([one, two])
+        assert hashes_in(build, content=True) == hashes_of([one, two])
         assert [hit.parent_id for hit in reader.search("apple")] == [one.parent_id]
         reader.close()
         build.close()
