@@ -41,7 +41,8 @@ FAMILIES = [
     ),
     family("docs/d.pdf", ["blue car"], metadata={"year": 2003, "project": "Apollo"}, content_truncated=True),
 ]
-T1 = FAMILIES[0].documents[0].tenant_key
+OF_T1 = [Filter("tenant_key", any_of=(str(FAMILIES[0].documents[0].tenant_key),))]
+"""Limits a search to the first tenant, of the first two families."""
 OTHERS = [
     *(family(f"docs/{n}.md", ["red apple car", "machine learning"], tenant_id="t2") for n in range(9)),
     family("docs/rare.md", ["blue zebra", "grean grean greeen"], tenant_id="t2", metadata={"title": "zebra"}),
@@ -53,7 +54,7 @@ ALL = [document.id for one in FAMILIES for document in one.documents]
 FILTERED: list[tuple[list[Filter], list[int]]] = [
     ([], [0, 1, 2, 3]),
     ([Filter("parent_id", any_of=(FAMILIES[1].parent_id, FAMILIES[3].parent_id))], [1, 3]),
-    ([Filter("tenant_key", any_of=(str(T1),))], [0, 1]),
+    (OF_T1, [0, 1]),
     ([Filter("tags", any_of=("fruit",))], [0, 2]),
     ([Filter("tags", any_of=("sweet", "machine"))], [0, 1]),
     ([Filter("authors", any_of=("Ada",))], [1]),
@@ -164,9 +165,8 @@ class VectorConformance(ReaderConformance):
             assert {hit.id for hit in nearest} <= everything
 
     def test_answers_of_a_tenant_depend_only_on_its_documents(self, connect: Any) -> None:
-        of_tenant = [Filter("tenant_key", any_of=(str(T1),))]
         found = [
-            [reader.query(vector(text), limit, of_tenant) for text in ("red apple", "zebra") for limit in (1, 10)]
+            [reader.query(vector(text), limit, OF_T1) for text in ("red apple", "zebra") for limit in (1, 10)]
             for families in (FAMILIES[:2], [*FAMILIES[:2], *OTHERS])
             for reader in open_reader(connect, families)
         ]
@@ -218,15 +218,14 @@ class KeywordConformance(ReaderConformance):
 
     def test_answers_of_a_tenant_depend_only_on_its_documents(self, connect: Any) -> None:
         def answers(reader: KeywordReader, query: str) -> list[Any]:
-            of_tenant = [Filter("tenant_key", any_of=(str(T1),))]
-            hits = reader.search(query, 10, of_tenant, every=True)
+            hits = reader.search(query, 10, OF_T1, every=True)
             return [
                 hits,
-                reader.search(query, 2, of_tenant),
-                reader.snippets(query, [hit.id for hit in hits], of_tenant),
-                reader.most_score(query, of_tenant),
-                reader.corrections(query, of_tenant),
-                reader.facets(query, ["tags", "year", "parent_id"], of_tenant),
+                reader.search(query, 2, OF_T1),
+                reader.snippets(query, [hit.id for hit in hits], OF_T1),
+                reader.most_score(query, OF_T1),
+                reader.corrections(query, OF_T1),
+                reader.facets(query, ["tags", "year", "parent_id"], OF_T1),
             ]
 
         queries = ("apple", "red apple ", "red zebra", "zebra car apple", "gren ", "machin", "blue")
@@ -261,7 +260,7 @@ class KeywordConformance(ReaderConformance):
         assert found["year"] == [FacetValue(2001, 1)]
         assert found["content_truncated"] == []
         assert reader.facets("", ["content_truncated"]) == {"content_truncated": [FacetValue(True, 1)]}
-        one = reader.facets("", ["tags", "extension"], [Filter("tenant_key", any_of=(str(T1),))], limit=1)
+        one = reader.facets("", ["tags", "extension"], OF_T1, limit=1)
         assert one == {"tags": [FacetValue("fruit", 1)], "extension": [FacetValue("md", 2)]}
         with pytest.raises(InvalidFilter):
             reader.facets("", ["text"])

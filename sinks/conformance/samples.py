@@ -2,7 +2,8 @@
 
 import hashlib
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from chunksink.chunkbus.chunk import Record, new_chunk
 from chunksink.settings.fields import FieldOptions
-from chunksink.sinks.contract import Build, Marker
+from chunksink.sinks.contract import Build, Marker, Sink
 from chunksink.sinks.custom_fields import FieldSet
 from chunksink.sinks.document import Document, Family, Vectors, document_hash
 from chunksink.sinks.payload import unit
@@ -98,7 +99,14 @@ def fill(build: Build, families: list[Family]) -> None:
     assert build.flush() == []
 
 
-AWKWARD = {
+@contextmanager
+def reopened(connect: Callable[[], Sink], build_id: str) -> Iterator[Build]:
+    """An existing build as another process opens it."""
+    with closing(connect()) as sink, closing(sink.open(build_id)) as build:
+        yield build
+
+
+UNUSUAL_TEXTS = {
     "empty": "",
     "one character": "x",
     "line ends": "first\n\nsecond\tthird",

@@ -15,9 +15,9 @@ import pytest
 
 from chunksink.sinks.capabilities import SupportsReader, capability
 from chunksink.sinks.conformance.samples import (
-    AWKWARD,
     DIMENSIONS,
     RICH,
+    UNUSUAL_TEXTS,
     family,
     fill,
     hashes_in,
@@ -25,6 +25,7 @@ from chunksink.sinks.conformance.samples import (
     marker,
     records,
     renamed,
+    reopened,
     rewritten,
     vector,
     with_vectors,
@@ -95,11 +96,8 @@ class SinkConformance:
         assert build.marker() == adopted
         fill(build, [family("a", ALPHA)])
         build.close()
-        other = connect()
-        again = other.open(signed.build_id)
-        assert (again.marker(), again.count()) == (adopted, 3)
-        again.close()
-        other.close()
+        with reopened(connect, signed.build_id) as again:
+            assert (again.marker(), again.count()) == (adopted, 3)
 
     def test_drop_removes_only_the_named_build(self, sink: Sink, build: Build, signed: Marker) -> None:
         second = marker()
@@ -152,11 +150,8 @@ class SinkConformance:
         assert hashes_in(build, content=True) == hashes_of(families), "the stored content differs from the sent content"
         assert build.count() == 7
         build.close()
-        other = connect()
-        again = other.open(signed.build_id)
-        assert hashes_in(again) == hashes_of(families)
-        again.close()
-        other.close()
+        with reopened(connect, signed.build_id) as again:
+            assert hashes_in(again) == hashes_of(families)
 
     def test_scan_returns_complete_documents(self, sink: Sink, build: Build) -> None:
         rich = family("folder/a.pdf", ALPHA, **RICH)
@@ -170,7 +165,7 @@ class SinkConformance:
                 assert float(unit(stored.vector) @ vector(text)) > 0.99999
 
     def test_scan_returns_unusual_texts_unchanged(self, build: Build) -> None:
-        families = [family(f"awkward/{name}", [text]) for name, text in AWKWARD.items()]
+        families = [family(f"unusual/{name}", [text]) for name, text in UNUSUAL_TEXTS.items()]
         fill(build, families)
         texts = {stored.id: stored.document.text for stored in build.scan(content=True) if stored.document}
         for one in families:
@@ -209,22 +204,16 @@ class SinkConformance:
             orphans = family("a", [f"orphan {number}" for number in range(30)], version=version)
             fill(build, [replace(orphans, last=False)])
         build.close()
-        other = connect()
-        again = other.open(signed.build_id)
         now = family("a", ALPHA)
-        fill(again, [now])
-        assert hashes_in(again) == hashes_of([now])
-        again.close()
-        other.close()
+        with reopened(connect, signed.build_id) as again:
+            fill(again, [now])
+            assert hashes_in(again) == hashes_of([now])
 
     def test_replace_removes_what_another_handle_wrote(self, connect: Connect, build: Build, signed: Marker) -> None:
         """A handle that found the build empty once must check again."""
         first, second, kept = family("a", ALPHA, version="1"), family("a", BETA, version="2"), family("b", BETA)
-        other = connect()
-        theirs = other.open(signed.build_id)
-        fill(theirs, [first, kept])
-        theirs.close()
-        other.close()
+        with reopened(connect, signed.build_id) as theirs:
+            fill(theirs, [first, kept])
         fill(build, [second])
         assert hashes_in(build) == hashes_of([second, kept])
 
@@ -289,15 +278,13 @@ class SinkConformance:
 
     def test_the_later_of_two_replacements_counts(self, build: Build) -> None:
         first, second = family("a", ALPHA, version="1"), family("a", BETA, version="2")
-        build.replace([first, second])  # the build has no document of the family yet
-        build.flush()
+        fill(build, [first, second])  # the build has no document of the family yet
         assert hashes_in(build) == hashes_of([second])
         build.replace([first])
         build.replace([second])
         build.flush()
         assert hashes_in(build) == hashes_of([second])
-        build.replace([second, first])
-        build.flush()
+        fill(build, [second, first])
         assert hashes_in(build) == hashes_of([first])
 
     # --- deleting ---------------------------------------------------------------------------------------------

@@ -30,23 +30,15 @@ def _stem_prefixes(term: str) -> list[str]:
     return [f"{quoted(beginning_of(spelling).exact)} *" for spelling in spellings(term)]
 
 
-def words(query: Query) -> str:
-    """Any of the words."""
-    return " OR ".join(map(word, query.words))
-
-
-def side_by_side(query: Query) -> str:
-    """The words that were typed joined, adjacent and in the same order."""
-    return " OR ".join(map(word, query.joined))
-
-
-def compounds(query: Query) -> str:
-    return " OR ".join(map(word, query.compounds))
+def words(terms: Sequence[str]) -> str:
+    """Any of these words and phrases, in all their spellings."""
+    return " OR ".join(map(word, terms))
 
 
 def any_word(query: Query) -> str:
     """Any of the words and compounds, the last word also as the beginning of a longer one. Empty without words."""
-    return " OR ".join(filter(None, (words(query), compounds(query), beginning(query) if query.prefix else "")))
+    expressions = (words(query.words), words(query.compounds), beginning(query) if query.prefix else "")
+    return " OR ".join(filter(None, expressions))
 
 
 def every_word(query: Query) -> str:

@@ -156,11 +156,8 @@ def sources_of(query: Query, prefix_weight: float, tenant: Tenant | None) -> Sou
         sources["words"] = [_words(query, tenant)]
         if query.prefix:
             sources["words"].append(_preferring_text(query, expressions.longer(query), tenant, prefix_weight))
-        if query.joined:
-            side_by_side = expressions.side_by_side(query)
-            sources["words"].append(match("documents_fts", side_by_side, tenant, JOINED_WEIGHT))
-        if query.compounds:
-            sources["words"].append(match("documents_fts", expressions.compounds(query), tenant, JOINED_WEIGHT))
+        for terms in filter(None, (query.joined, query.compounds)):
+            sources["words"].append(match("documents_fts", expressions.words(terms), tenant, JOINED_WEIGHT))
         if attached := with_attached_words(query, tenant):
             sources["words"].append(attached)
     if query.runs:
@@ -173,11 +170,10 @@ def sources_of(query: Query, prefix_weight: float, tenant: Tenant | None) -> Sou
 
 
 def _words(query: Query, tenant: Tenant | None) -> Source:
-    statement, values = _preferring_text(query, expressions.words(query), tenant)
+    statement, values = _preferring_text(query, expressions.words(query.words), tenant)
     if query.runs or not 1 < len(query.words) <= FEW:
         return statement, values
-    counted = f"SELECT row, score * iif({_ROW_MATCHES}, 1, {_INCOMPLETE}) AS score FROM ({statement})"
-    return counted, [expressions.every_word(query), *values]
+    return _preferring(expressions.every_word(query), statement, values)
 
 
 def _preferring_text(query: Query, expression: str, tenant: Tenant | None, weight: float = 1.0) -> Source:
@@ -185,8 +181,13 @@ def _preferring_text(query: Query, expression: str, tenant: Tenant | None, weigh
     statement, values = match("documents_fts", expression, tenant, weight)
     if query.runs or len(query.words) > FEW:
         return statement, values
-    counted = f"SELECT row, score * iif({_ROW_MATCHES}, 1, {_INCOMPLETE}) AS score FROM ({statement})"
-    return counted, [f"text: ({expression})", *values]
+    return _preferring(f"text: ({expression})", statement, values)
+
+
+def _preferring(expression: str, statement: str, values: Sequence[Value]) -> Source:
+    """The rows of the statement. Those that do not match the expression count a little less."""
+    preferring = f"SELECT row, score * iif({_ROW_MATCHES}, 1, {_INCOMPLETE}) AS score FROM ({statement})"
+    return preferring, [expression, *values]
 
 
 def with_attached_words(query: Query, tenant: Tenant | None) -> Source | None:

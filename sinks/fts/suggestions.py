@@ -12,10 +12,10 @@ from chunksink.sinks.fts.tenant import Tenant, tenant_of
 from chunksink.sinks.fts.word_forms import folded, words_of
 from chunksink.sinks.reader import Filter
 
-_SHORTEST = 5
+SHORTEST = 5
 """Shorter words are similar to too many."""
-_MAX_WORDS = 8
-_NEAR = 0.8
+MAX_WORDS = 8
+NEAR = 0.8
 """The least ratio of difflib: one wrong letter in five, or two swapped ones."""
 _NEAR_STEM = 0.7
 _TRIES = 10
@@ -33,7 +33,7 @@ def prepare(connection: sqlite3.Connection) -> None:
 
 def suggestions(connection: schema.Connection, query: Query, filters: Sequence[Filter]) -> dict[str, str]:
     """By query word: a similar word, if the query word is missing from all documents that pass the filters."""
-    words = [word for word in query.words[:_MAX_WORDS] if len(word) >= _SHORTEST and word.isalpha()]
+    words = [word for word in query.words[:MAX_WORDS] if len(word) >= SHORTEST and word.isalpha()]
     expression_of = {word: expressions.word(word, as_prefix=word == query.prefix) for word in words}
     missing = [word for word in words if not _forms(connection, expression_of[word], filters)]
     found = {word: _nearest(connection, word, filters) for word in missing}
@@ -49,7 +49,7 @@ def _nearest(connection: schema.Connection, word: str, filters: Sequence[Filter]
     forms: set[str] = set()
     for one in words_of(_near_stems(connection, folded(typed), tenant_of(connection, filters))):
         forms.update(form.lower() for form in _forms(connection, expressions.quoted(one), filters))
-    return next(iter(get_close_matches(typed, forms - {typed}, n=1, cutoff=_NEAR)), "")
+    return next(iter(get_close_matches(typed, forms - {typed}, n=1, cutoff=NEAR)), "")
 
 
 def _near_stems(connection: sqlite3.Connection, typed: str, tenant: Tenant | None) -> list[str]:

@@ -86,8 +86,7 @@ class MeilisearchBuild:
         self._await_payloads()
         surplus = self._replacements.surplus(lambda families: (one.id for one in self.of_families(families)))
         deletions = [self._start_deletion(ids) for ids in batches(surplus, _PAGE)]
-        for error in tasks.failures(self._connection, deletions, self._limits.patience).values():
-            raise error
+        tasks.require_success(self._connection, deletions, self._limits.patience)
         self._pending = PendingWork(self._replacements)
         return self._replacements.finish()
 
@@ -117,7 +116,7 @@ class MeilisearchBuild:
             none: list[dict[str, Any]] = [{"id": id, rows.VECTORS: {EMBEDDER: None}} for id in some]
             with self._connection.translate_errors():
                 task = self._connection.control.index(self._name).update_documents(none)
-            tasks.wait_for(self._connection, task.task_uid, self._limits.patience)
+            tasks.require_success(self._connection, [task.task_uid], self._limits.patience)
 
     def _stored_fields(self, *, content: bool, vectors: bool, condition: str | None = None) -> Iterator[dict[str, Any]]:
         """Documents as stored, page by page."""
@@ -223,7 +222,7 @@ class MeilisearchBuild:
             try:
                 lines = b"".join(line for _, line in half)
                 answer = self._connection.send_lines(f"{self._path}/documents", lines)
-                tasks.wait_for(self._connection, answer["taskUid"], self._limits.patience)
+                tasks.require_success(self._connection, [answer["taskUid"]], self._limits.patience)
                 self._pending.any_accepted = True
             except RefusedData as error:
                 self._isolate(half, str(error))

@@ -42,9 +42,7 @@ class Connection:
 
     @cached_property
     def http(self) -> "httpx.Client":
-        import httpx
-
-        client = httpx.Client(base_url=self.where, headers=self._headers, timeout=self._timeout, verify=self._encrypted)
+        client = self._client()
         try:
             with self.translate_errors():
                 answer = client.get("/version")
@@ -60,19 +58,14 @@ class Connection:
         import httpx
 
         _ = self.http  # the version first
-        none_kept = httpx.Limits(max_keepalive_connections=0)
-        return httpx.Client(
-            base_url=self.where, headers=self._headers, timeout=self._timeout, limits=none_kept, verify=self._encrypted
-        )
+        return self._client(limits=httpx.Limits(max_keepalive_connections=0))
 
-    @property
-    def _encrypted(self) -> bool:
-        """Only https needs certificates; loading them takes about 50 ms."""
-        return urlsplit(self.where).scheme == "https"
+    def _client(self, **options: Any) -> "httpx.Client":
+        import httpx
 
-    @property
-    def _headers(self) -> dict[str, str]:
-        return {"Authorization": f"Bearer {self._key}"} if self._key else {}
+        headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
+        is_encrypted = urlsplit(self.where).scheme == "https"  # only https needs certificates: loading takes 50 ms
+        return httpx.Client(base_url=self.where, headers=headers, timeout=self._timeout, verify=is_encrypted, **options)
 
     @cached_property
     def control(self) -> "meilisearch.Client":

@@ -94,9 +94,9 @@ def failures(connection: Connection, numbers: list[int], patience: float) -> dic
     return found
 
 
-def wait_for(connection: Connection, number: int, patience: float) -> None:
-    """Wait for one task; raise if it did not succeed."""
-    for error in failures(connection, [number], patience).values():
+def require_success(connection: Connection, numbers: list[int], patience: float) -> None:
+    """Wait for all tasks; raise the first error."""
+    for error in failures(connection, numbers, patience).values():
         raise error
 
 
@@ -116,11 +116,10 @@ class SingleTasks:
         if description not in self._unconfirmed:
             with self._connection.translate_errors():
                 self._unconfirmed[description] = send().task_uid
-        number = self._unconfirmed[description]
-        failed = failures(self._connection, [number], self._patience)
+        failed = failures(self._connection, [self._unconfirmed[description]], self._patience)
         del self._unconfirmed[description]
-        if failed:
-            raise failed[number]
+        for error in failed.values():
+            raise error
 
 
 def unfinished(connection: Connection, indexes: Iterable[str]) -> list[int]:

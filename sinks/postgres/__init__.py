@@ -46,7 +46,7 @@ def open_sink(home: Path, options: Mapping[str, Any]) -> "PostgresSink":
     del home
     chosen = read_options("postgres", PostgresOptions, options)
     try:
-        from chunksink.sinks.postgres.connection import Server, wrong_url
+        from chunksink.sinks.postgres.connection import wrong_url
         from chunksink.sinks.postgres.sink import PostgresSink
     except ImportError as error:
         raise ConfigError(
@@ -54,11 +54,4 @@ def open_sink(home: Path, options: Mapping[str, Any]) -> "PostgresSink":
         ) from error
     if wrong := wrong_url(chosen.url):
         raise ConfigError(f"{source_of('postgres', 'url')}: {wrong}")
-    return PostgresSink(
-        Server(chosen.url, chosen.statement_timeout, chosen.search_timeout),
-        schema=chosen.schema,
-        language=chosen.language,
-        halfvec=chosen.halfvec,
-        row_security=chosen.row_security,
-        pool_size=chosen.pool_size,
-    )
+    return PostgresSink(chosen)

@@ -10,10 +10,10 @@ from psycopg import sql
 from chunksink.sinks.contract import Marker, RefusedDocument, Stored
 from chunksink.sinks.document import FIELDS, Document, Family, Vectors
 from chunksink.sinks.payload import Replacements, with_usable_vectors
-from chunksink.sinks.postgres import schema, vocabulary, words
+from chunksink.sinks.postgres import PostgresOptions, schema, vocabulary, words
 from chunksink.sinks.postgres.connection import Connection, Server, Statement, rows
 from chunksink.sinks.postgres.errors import OF_DOCUMENTS, reason_of, translate_errors
-from chunksink.sinks.postgres.schema import BuildTable, SearchOptions, TableComment
+from chunksink.sinks.postgres.schema import BuildTable, TableComment
 
 _PAGE = 2000
 _CONTENT_PAGE = 500
@@ -29,7 +29,7 @@ _CONTENT = sql.SQL("id, parent_id, {}, coalesce(words = '', true)").format(schem
 class PostgresBuild:
     """A replacement is one transaction: readers see either the old family or the new one."""
 
-    def __init__(self, server: Server, build: BuildTable, options: SearchOptions) -> None:
+    def __init__(self, server: Server, build: BuildTable, options: PostgresOptions) -> None:
         self._server, self._build, self._options = server, build, options
         self._connection: Connection | None = None
         self._replacements = Replacements()
@@ -178,7 +178,7 @@ class PostgresBuild:
         return self._connection
 
 
-def complete(connection: Connection, build: BuildTable, options: SearchOptions) -> list[str]:
+def complete(connection: Connection, build: BuildTable, options: PostgresOptions) -> list[str]:
     """Create what is missing for searches. Returns the names."""
     missing = schema.missing(connection, build, options)
     for statement in missing.values():

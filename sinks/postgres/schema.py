@@ -19,7 +19,7 @@ from psycopg.types.json import Jsonb
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.document import FIELDS, Document, Vectors
 from chunksink.sinks.errors import SYNC_REBUILDS, BuildMissing, Refused
-from chunksink.sinks.postgres import words
+from chunksink.sinks.postgres import PostgresOptions, words
 from chunksink.sinks.postgres.connection import Connection, Statement, prepare_vectors, rows
 from chunksink.sinks.postgres.errors import missing_extension
 
@@ -63,14 +63,6 @@ class BuildTable:
 
     def index(self, kind: str) -> sql.Identifier:
         return sql.Identifier(f"{self.name}_{kind}")
-
-
-@dataclass(frozen=True)
-class SearchOptions:
-    """What the options of the sink ask of builds."""
-
-    halfvec: bool = False
-    row_security: bool = False
 
 
 @dataclass(frozen=True)
@@ -229,7 +221,7 @@ _GIN_INDEXES = {"words": "words", "filters": "fields jsonb_path_ops, tags, autho
 _COLLATE = {"text": ' COLLATE "C"', "text[]": ' COLLATE "C"'}
 
 
-def missing(connection: Connection, build: BuildTable, options: SearchOptions) -> dict[str, Statement]:
+def missing(connection: Connection, build: BuildTable, options: PostgresOptions) -> dict[str, Statement]:
     """By name: the statements that create the indexes and the protection which the build lacks."""
     of_table = sql.SQL(
         "SELECT atttypmod, relrowsecurity FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid "

@@ -7,56 +7,43 @@ from psycopg import sql
 
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import Refused
-from chunksink.sinks.postgres import schema, vocabulary
+from chunksink.sinks.postgres import PostgresOptions, schema, vocabulary
 from chunksink.sinks.postgres.build import PostgresBuild, complete
 from chunksink.sinks.postgres.connection import Connection, Connections, Server, rows
 from chunksink.sinks.postgres.errors import translate_errors
 from chunksink.sinks.postgres.reader import PostgresReader
-from chunksink.sinks.postgres.schema import BuildTable, SearchOptions, TableComment
+from chunksink.sinks.postgres.schema import BuildTable, TableComment
 
 
 class PostgresSink:
-    """Builds in one schema of a database. Other programs read the live build through the view `documents`.
-
-    `language` is the stemmer of new builds. With `halfvec` the vector index has half the size. With `row_security`
-    other roles see only the documents of the tenant in their setting `chunksink.tenant_key`.
-    """
+    """Builds in one schema of a database. Other programs read the live build through the view `documents`."""
 
     name = "postgres"
     wants_vectors = True
 
-    def __init__(
-        self,
-        server: Server,
-        *,
-        schema: str = "chunksink",
-        language: str = "english",
-        halfvec: bool = False,
-        row_security: bool = False,
-        pool_size: int = 8,
-    ) -> None:
-        self._server, self._schema, self._language = server, schema, language
-        self._options, self._pool_size = SearchOptions(halfvec, row_security), pool_size
+    def __init__(self, options: PostgresOptions) -> None:
+        self._server = Server(options.url, options.statement_timeout, options.search_timeout)
+        self._options, self._schema = options, options.schema
 
     def create(self, marker: Marker, dimensions: int | None = None) -> PostgresBuild:
         """Its search indexes are created after the first documents: that takes a fraction of the time."""
         build = BuildTable(self._schema, marker.build_id)
         with self._connected() as connection, connection.transaction():
-            schema.ensure_schema(connection, self._server.where, self._schema, self._language)
+            schema.ensure_schema(connection, self._server.where, self._schema, self._options.language)
             if marker.build_id not in schema.build_ids(connection, self._schema):
                 schema.create_table(connection, build, dimensions)
                 vocabulary.create(connection, build)
                 if (protection := schema.missing(connection, build, self._options).get(schema.PROTECTION)) is not None:
                     connection.execute(protection)
             if TableComment.read(connection, build).marker is None:
-                TableComment(marker, self._language).write(connection, build)
+                TableComment(marker, self._options.language).write(connection, build)
         return self.open(marker.build_id)
 
     def open(self, build_id: str) -> PostgresBuild:
         return PostgresBuild(self._server, BuildTable(self._schema, build_id), self._options)
 
     def reader(self, build_id: str) -> PostgresReader:
-        return PostgresReader(Connections(self._server, self._pool_size), BuildTable(self._schema, build_id))
+        return PostgresReader(Connections(self._server, self._options.pool_size), BuildTable(self._schema, build_id))
 
     def builds(self) -> list[str]:
         with self._connected() as connection:

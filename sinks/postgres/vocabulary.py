@@ -12,16 +12,12 @@ import psycopg
 from psycopg import sql
 
 from chunksink.sinks.fts.query import Query
+from chunksink.sinks.fts.suggestions import MAX_WORDS, NEAR, SHORTEST
 from chunksink.sinks.postgres.connection import Connection, rows
 from chunksink.sinks.postgres.schema import BuildTable, configuration
 
-_SHORTEST = 5
-"""Shorter words are similar to too many."""
 _LONGEST = 40
-_MAX_WORDS = 8
 _CANDIDATES = 20
-_NEAR = 0.8
-"""The least ratio of difflib: one wrong letter in five, or two swapped ones."""
 
 
 def table(build: BuildTable) -> sql.Identifier:
@@ -50,7 +46,7 @@ def exists(connection: Connection, build: BuildTable) -> bool:
 
 def add(connection: Connection, build: BuildTable, words: Iterable[str]) -> None:
     """Add those of the words that can be corrections."""
-    usable = [word for word in words if _SHORTEST - 1 <= len(word) <= _LONGEST and word.isalpha()]
+    usable = [word for word in words if SHORTEST - 1 <= len(word) <= _LONGEST and word.isalpha()]
     statement = sql.SQL("INSERT INTO {} SELECT unnest(%s::text[]) ON CONFLICT DO NOTHING").format(table(build))
     connection.execute(statement, [usable])
 
@@ -76,7 +72,7 @@ def corrections(
     connection: Connection, build: BuildTable, query: Query, occurring: Callable[[Sequence[str]], Sequence[str]]
 ) -> dict[str, str]:
     """By query word: a similar word, if the query word is missing. `occurring` selects words that a document has."""
-    words = [word for word in query.words[:_MAX_WORDS] if len(word) >= _SHORTEST and word.isalpha()]
+    words = [word for word in query.words[:MAX_WORDS] if len(word) >= SHORTEST and word.isalpha()]
     missing = set(words).difference(occurring(words))
     if not missing or not exists(connection, build):
         return {}
@@ -90,4 +86,4 @@ def _similar(connection: Connection, build: BuildTable, word: str) -> list[str]:
         table(build), sql.Literal(_CANDIDATES)
     )
     candidates = [other for (other,) in rows(connection, similar, [word, word])]
-    return get_close_matches(word.lower(), candidates, n=_CANDIDATES, cutoff=_NEAR)
+    return get_close_matches(word.lower(), candidates, n=_CANDIDATES, cutoff=NEAR)

@@ -13,7 +13,7 @@ from chunksink.sinks.conformance.writing import Connect
 from chunksink.sinks.fts import FtsSink
 from chunksink.sinks.jsonl import JsonlSink
 from chunksink.sinks.meilisearch import MeilisearchSink
-from chunksink.sinks.postgres.connection import Server as Database
+from chunksink.sinks.postgres import PostgresOptions
 from chunksink.sinks.postgres.sink import PostgresSink
 from tests.conftest import HEAVY
 from tests.engines.servers import ChromaServer, MeilisearchServer, PostgresServer
@@ -111,5 +111,5 @@ class TestPostgres(OnServer, SinkConformance, KeywordConformance, VectorConforma
     @pytest.fixture(scope="class")
     @classmethod
     def connect(cls, postgres_server: PostgresServer) -> Connect:
-        database = Database(postgres_server.url)
-        return lambda: PostgresSink(database, schema="conformance")
+        options = PostgresOptions(postgres_server.url, schema="conformance")
+        return lambda: PostgresSink(options)

@@ -22,7 +22,7 @@ from chunksink.exits import Exit
 from chunksink.rebuild import executor
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.meilisearch import MeilisearchSink
-from chunksink.sinks.postgres.connection import Server as Database
+from chunksink.sinks.postgres import PostgresOptions
 from chunksink.sinks.postgres.sink import PostgresSink
 from tests.conftest import HEAVY
 from tests.crash import dying
@@ -69,7 +69,7 @@ def home_in(folder: Path, engine: str, server: tuple[str, str, str]) -> Home:
         "fts": fts,
         "chroma": chroma,
         "meilisearch": lambda _home: MeilisearchSink(url, key, settings=SETTINGS, index=index),
-        "postgres": lambda _home: PostgresSink(Database(url), schema=index),
+        "postgres": lambda _home: PostgresSink(PostgresOptions(url, schema=index)),
     }
     home = Home(folder / "home", BusRoot(folder / "chunks"), fts, makers[engine])
     home.open_sink = lambda name: makers[name](home.folder)  # type: ignore[method-assign]

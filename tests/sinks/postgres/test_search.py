@@ -8,7 +8,7 @@ import pytest
 
 from chunksink.sinks.conformance import DIMENSIONS, family, marker, vector
 from chunksink.sinks.document import Family
-from chunksink.sinks.postgres.connection import Server
+from chunksink.sinks.postgres import PostgresOptions
 from chunksink.sinks.postgres.reader import PostgresReader
 from chunksink.sinks.postgres.sink import PostgresSink
 from chunksink.sinks.reader import Filter
@@ -32,7 +32,7 @@ TEXTS = {
 
 @pytest.fixture(scope="module")
 def reader(postgres_server: PostgresServer) -> Iterator[PostgresReader]:
-    sink = PostgresSink(Server(postgres_server.url), schema=f"s{uuid.uuid4().hex[:10]}")
+    sink = PostgresSink(PostgresOptions(postgres_server.url, schema=f"s{uuid.uuid4().hex[:10]}"))
     yield from reader_of(sink, [family(name, [text]) for name, text in TEXTS.items()])
 
 
@@ -97,7 +97,7 @@ def test_snippets_mark_all_forms_of_a_word(reader: PostgresReader) -> None:
 
 
 def test_a_rare_word_counts_more_than_a_common_one(postgres_server: PostgresServer) -> None:
-    sink = PostgresSink(Server(postgres_server.url), schema=f"s{uuid.uuid4().hex[:10]}")
+    sink = PostgresSink(PostgresOptions(postgres_server.url, schema=f"s{uuid.uuid4().hex[:10]}"))
     rare = family("rare", ["a zebra"])
     for reader in reader_of(sink, [*(family(f"{n}", ["printer printer printer"]) for n in range(20)), rare]):
         assert reader.search("printer zebra ")[0].parent_id == rare.parent_id
@@ -105,7 +105,7 @@ def test_a_rare_word_counts_more_than_a_common_one(postgres_server: PostgresServ
 
 @pytest.mark.parametrize("halfvec", [False, True])
 def test_query_finds_all_that_pass_a_filter_however_few(postgres_server: PostgresServer, halfvec: bool) -> None:
-    sink = PostgresSink(Server(postgres_server.url), schema=f"s{uuid.uuid4().hex[:10]}", halfvec=halfvec)
+    sink = PostgresSink(PostgresOptions(postgres_server.url, schema=f"s{uuid.uuid4().hex[:10]}", halfvec=halfvec))
     families = [family(f"{n}", [f"text {n}"], metadata={"year": 2000 + (n == 500)}) for n in range(600)]
     for reader in reader_of(sink, families):
         hits = reader.query(vector("text 3"), 5)
@@ -119,7 +119,7 @@ def test_query_finds_all_that_pass_a_filter_however_few(postgres_server: Postgre
 
 def test_a_misspelt_word_is_replaced_by_one_that_the_tenant_has(postgres_server: PostgresServer) -> None:
     families = [family("a", ["The battery is empty"], tenant_id="t1"), family("b", ["a buttery cake"], tenant_id="t2")]
-    sink = PostgresSink(Server(postgres_server.url), schema=f"s{uuid.uuid4().hex[:10]}")
+    sink = PostgresSink(PostgresOptions(postgres_server.url, schema=f"s{uuid.uuid4().hex[:10]}"))
     for reader in reader_of(sink, families):
         assert reader.corrections("batery is empty") == {"batery": "battery"}
         assert reader.corrections("battery") == {}
@@ -130,7 +130,7 @@ def test_a_misspelt_word_is_replaced_by_one_that_the_tenant_has(postgres_server:
 
 def test_scrubbed_builds_have_no_words_of_removed_documents(postgres_server: PostgresServer) -> None:
     schema, signed = f"s{uuid.uuid4().hex[:10]}", marker()
-    sink = PostgresSink(Server(postgres_server.url), schema=schema)
+    sink = PostgresSink(PostgresOptions(postgres_server.url, schema=schema))
     build = sink.create(signed, DIMENSIONS)
     gone, stays = family("a", ["quokka"]), family("b", ["numbat"])
     build.replace([gone, stays])

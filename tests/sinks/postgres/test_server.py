@@ -13,9 +13,8 @@ from chunksink.settings.config import ConfigError
 from chunksink.sinks.conformance import DIMENSIONS, family, marker
 from chunksink.sinks.conformance.samples import hashes_in, hashes_of
 from chunksink.sinks.errors import BuildMissing, Refused, Transient, Unreachable, WrongKey
-from chunksink.sinks.postgres import open_sink
+from chunksink.sinks.postgres import PostgresOptions, open_sink
 from chunksink.sinks.postgres.build import PostgresBuild
-from chunksink.sinks.postgres.connection import Server
 from chunksink.sinks.postgres.filters import condition
 from chunksink.sinks.postgres.schema import PROTECTION, BuildTable
 from chunksink.sinks.postgres.sink import PostgresSink
@@ -32,27 +31,29 @@ def schema() -> str:
 
 @pytest.fixture
 def sink(postgres_server: PostgresServer, schema: str) -> PostgresSink:
-    return PostgresSink(Server(postgres_server.url), schema=schema)
+    return PostgresSink(PostgresOptions(postgres_server.url, schema=schema))
 
 
 def test_a_server_that_does_not_answer_is_unreachable() -> None:
     port = free_port()
     with pytest.raises(Unreachable, match=str(port)):
-        PostgresSink(Server(f"postgresql://127.0.0.1:{port}/postgres")).builds()
+        PostgresSink(PostgresOptions(f"postgresql://127.0.0.1:{port}/postgres")).builds()
 
 
 def test_a_wrong_password_is_refused_and_not_shown(postgres_server: PostgresServer) -> None:
     url = postgres_server.url.replace(postgres_server.key, "s3cret-word")
     with pytest.raises(WrongKey) as caught:
-        PostgresSink(Server(url)).builds()
+        PostgresSink(PostgresOptions(url)).builds()
     assert "s3cret-word" not in str(caught.value)
     assert caught.value.__cause__ is None
-    assert "s3cret-word" not in str(PostgresSink(Server(url)).address("b1"))
+    assert "s3cret-word" not in str(PostgresSink(PostgresOptions(url)).address("b1"))
 
 
 def test_an_unknown_language_is_refused(postgres_server: PostgresServer, schema: str) -> None:
     with pytest.raises(Refused, match="klingon"):
-        PostgresSink(Server(postgres_server.url), schema=schema, language="klingon").create(marker(), DIMENSIONS)
+        PostgresSink(PostgresOptions(postgres_server.url, schema=schema, language="klingon")).create(
+            marker(), DIMENSIONS
+        )
 
 
 @pytest.mark.parametrize("options", [{"schema": "a b"}, {"pool_size": 0}, {"password": "x"}])
@@ -65,7 +66,7 @@ def test_a_role_without_permission_is_refused(postgres_server: PostgresServer, s
     signed = marker()
     sink.create(signed, DIMENSIONS).close()
     run(postgres_server, f"CREATE ROLE {schema} LOGIN PASSWORD 'p'")
-    limited = PostgresSink(Server(url_of(postgres_server, schema)), schema=schema)
+    limited = PostgresSink(PostgresOptions(url_of(postgres_server, schema), schema=schema))
     with pytest.raises(WrongKey):
         limited.create(marker(), DIMENSIONS)
     with pytest.raises(WrongKey):
@@ -78,7 +79,7 @@ def test_a_role_that_owns_the_schema_alone_creates_and_shows_a_build(
     run(postgres_server, "CREATE EXTENSION IF NOT EXISTS vector")
     run(postgres_server, f"CREATE ROLE {schema} LOGIN PASSWORD 'p'")
     run(postgres_server, f"CREATE SCHEMA {schema} AUTHORIZATION {schema}")
-    owned = PostgresSink(Server(url_of(postgres_server, schema)), schema=schema)
+    owned = PostgresSink(PostgresOptions(url_of(postgres_server, schema), schema=schema))
     signed = marker()
     owned.create(signed, DIMENSIONS).close()
     owned.flip(None, signed.build_id)
@@ -90,7 +91,7 @@ def test_a_missing_extension_is_refused_with_its_remedy(postgres_server: Postgre
     run(postgres_server, f"CREATE DATABASE {schema} OWNER {schema}")
     url = url_of(postgres_server, schema).removesuffix("/postgres") + f"/{schema}"
     with pytest.raises(Refused, match="CREATE EXTENSION vector"):
-        PostgresSink(Server(url)).create(marker(), DIMENSIONS)
+        PostgresSink(PostgresOptions(url)).create(marker(), DIMENSIONS)
 
 
 def test_flip_moves_the_view_and_refuses_a_foreign_build(sink: PostgresSink, schema: str) -> None:
@@ -145,7 +146,7 @@ def test_a_rebuild_writes_before_it_creates_the_search_indexes(
     monkeypatch.setattr(PostgresBuild, "update_search_settings", counted)
     root = BusRoot(tmp_path / "chunks")
     commit(root, "p1", source("a.md", "one", "two"))
-    home = Home(tmp_path / "home", root, lambda _: PostgresSink(Server(postgres_server.url), schema=schema))
+    home = Home(tmp_path / "home", root, lambda _: PostgresSink(PostgresOptions(postgres_server.url, schema=schema)))
     home.rebuild()
     assert counts
     assert set(counts) == {2}
@@ -154,17 +155,17 @@ def test_a_rebuild_writes_before_it_creates_the_search_indexes(
 
 def test_another_kind_of_vector_index_replaces_the_old_one(postgres_server: PostgresServer, schema: str) -> None:
     signed = marker()
-    build = PostgresSink(Server(postgres_server.url), schema=schema).create(signed, DIMENSIONS)
+    build = PostgresSink(PostgresOptions(postgres_server.url, schema=schema)).create(signed, DIMENSIONS)
     build.update_search_settings()
     build.close()
-    build = PostgresSink(Server(postgres_server.url), schema=schema, halfvec=True).open(signed.build_id)
+    build = PostgresSink(PostgresOptions(postgres_server.url, schema=schema, halfvec=True)).open(signed.build_id)
     assert build.update_search_settings() == ["halfvec"]
     assert build.search_settings_due() == []
     build.close()
 
 
 def test_other_roles_see_only_the_documents_of_their_tenant(postgres_server: PostgresServer, schema: str) -> None:
-    sink = PostgresSink(Server(postgres_server.url), schema=schema, row_security=True)
+    sink = PostgresSink(PostgresOptions(postgres_server.url, schema=schema, row_security=True))
     signed = marker()
     build = sink.create(signed, DIMENSIONS)
     ours = family("a", ["one", "two"], tenant_id="t1")
@@ -190,7 +191,7 @@ def test_a_build_from_before_row_security_is_protected(
     build = sink.create(signed, DIMENSIONS)
     build.replace([family("a", ["one"], tenant_id="t1")])
     build.close()
-    secure = PostgresSink(Server(postgres_server.url), schema=schema, row_security=True)
+    secure = PostgresSink(PostgresOptions(postgres_server.url, schema=schema, row_security=True))
     if is_live:
         sink.flip(None, signed.build_id)
         build = secure.open(signed.build_id)
@@ -288,7 +289,7 @@ def test_a_document_that_the_server_refuses_blocks_no_other(
 
 
 def test_a_search_that_gets_no_answer_ends(postgres_server: PostgresServer, schema: str) -> None:
-    sink = PostgresSink(Server(postgres_server.url, search_timeout=0.5), schema=schema)
+    sink = PostgresSink(PostgresOptions(postgres_server.url, search_timeout=0.5, schema=schema))
     signed = marker()
     sink.create(signed, DIMENSIONS).close()
     reader = sink.reader(signed.build_id)
@@ -304,7 +305,7 @@ def test_build_and_reader_continue_after_the_server_was_restarted(tmp_path: Path
     signed = marker()
     data = tmp_path / "data"
     with run_postgres(data=data) as server:
-        sink = PostgresSink(Server(server.url), schema=schema)
+        sink = PostgresSink(PostgresOptions(server.url, schema=schema))
         build = sink.create(signed, DIMENSIONS)
         build.replace([one])
         reader = sink.reader(signed.build_id)
