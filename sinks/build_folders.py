@@ -34,14 +34,14 @@ def create(root: Path, build_id: str, fill: Callable[[Path], object]) -> None:
     path = folder(root, build_id)
     if not path.is_dir():
         hidden = _hidden(root, build_id)
-        hidden.mkdir(mode=0o700, parents=True)  # private, even if others may read the home: it will contain texts
+        hidden.mkdir(mode=0o700, parents=True)  # private, because it will contain texts
         try:
             fill(hidden)
             hidden.rename(path)
         except BaseException:
-            shutil.rmtree(hidden, ignore_errors=True)  # after a kill `remove` does it
+            shutil.rmtree(hidden, ignore_errors=True)  # `remove` deletes what a killed run leaves
             raise
-    fsync(root)  # also for an existing build: the call that created it may have failed at this line
+    fsync(root)  # for an existing build too: an earlier call may have failed here
 
 
 def existing_folder(root: Path, build_id: str) -> Path:

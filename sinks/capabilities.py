@@ -4,7 +4,7 @@
     if settings is not None:
         changed = settings.update_settings(build_id)
 
-An object has a capability if it has all methods of the protocol. A `Wrapper` answers for the object it wraps.
+An object has a capability if it has all methods of the protocol.
 """
 
 from collections.abc import Mapping, Sequence
@@ -116,10 +116,10 @@ class SupportsPatterns(Protocol):
 
 
 class Wrapper(Protocol):
-    """An object around a sink, build or reader that also has the capabilities of the wrapped object."""
+    """A wrapper that defines more methods than its wrapped object has."""
 
     def capability(self, kind: type[C]) -> C | None:
-        """As the function `capability`, for the wrapped object."""
+        """The wrapper itself, if the wrapped object has this capability; else None."""
 
 
 def capability(owner: object, kind: type[C]) -> C | None:

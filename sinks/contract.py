@@ -47,10 +47,10 @@ class RefusedDocument:
 
 @dataclass(frozen=True, eq=False)
 class Stored:
-    """One document as stored in the engine. A hash that is not stored is "".
+    """One document as stored in the engine. A missing hash is "".
 
-    With `content=True` a scan also reads `document` and computes both hashes from it. A hash whose fields the sink does
-    not store is read instead. With `vectors=True` it reads `vector`.
+    With `content=True` a scan also reads `document` and computes both hashes from it, as far as the sink stores the
+    fields that they depend on. With `vectors=True` it reads `vector`.
     """
 
     id: str
@@ -60,15 +60,15 @@ class Stored:
     document: Document | None = None
     vector: Vectors | None = None
     damage: str = ""
-    """With `content=True`: why a search may miss this stored document; "" if searches find it. A document with damage
-    counts as changed; replacing its family repairs it."""
+    """Why searches may miss this document although it is stored; "" if they find it. Only with `content=True`. The
+    document counts as changed, and replacing its family repairs it."""
 
     @classmethod
     def with_content(
         cls, id: str, parent_id: str, read: Callable[[], Document], vector: Vectors | None = None, damage: str = ""
     ) -> "Stored":
-        """With the hashes of the document that `read` returns. Without hashes if no sink wrote it and `read` or hashing
-        fails: then it counts as changed."""
+        """The document that `read` returns, and its hashes. If no sink wrote the document, `read` or hashing may fail:
+        then both hashes are "", so that it counts as changed."""
         try:
             document = read()
             return cls(id, parent_id, *hashes_of_content(document), document, vector, damage)
@@ -143,8 +143,8 @@ class Sink(Protocol):
     def create(self, marker: Marker, dimensions: int | None = None) -> Build:
         """Create, sign and open the build `marker.build_id`. `dimensions` is the length of its vectors.
 
-        Opens an existing build unchanged, and signs it only if it has no marker (its creator was killed). The caller
-        must compare `marker()` with its own, so that it never takes over the build of another home.
+        Opens an existing build unchanged, and signs it only if it has no marker, because its creator was killed. The
+        build may belong to another home: the caller must compare `marker()` with its own marker.
         """
 
     def open(self, build_id: str) -> Build:

@@ -24,7 +24,7 @@ MAX_MEMBERS = 1000
 MAX_METADATA = 100
 MAX_METADATA_TEXT = 1000
 _NOT_KEPT = frozenset(("stable_id",))
-"""The number of a passage within its file. It changes when other documents of the file change."""
+"""`stable_id` numbers the passages of a file, so it changes when other documents of the file change."""
 _READ_BY_US = frozenset(
     path.removeprefix("metadata.") for rule in PROJECTION for path in rule.paths if path.startswith("metadata.")
 )
@@ -99,8 +99,8 @@ class FieldSet:
         return Rules(require_source_checksum, self if self.fields else None)
 
     def display_value(self, name: str, value: Any) -> Any:
-        """A value of a document or an engine for people: a time as ISO 8601 instead of seconds. A value
-        whose field is no longer configured is unchanged."""
+        """A stored value as people read it: a time as ISO 8601 instead of seconds. Unchanged if the field is no longer
+        configured."""
         field = self.get(name)
         match field.options.type if field is not None else None:
             case "datetime":
@@ -113,7 +113,7 @@ class FieldSet:
 
     @property
     def digest(self) -> str:
-        """Those of all fields; "" without custom fields."""
+        """The digests of all fields; "" without custom fields."""
         return ",".join(field.digest for field in self.fields)
 
     def project(self, record: Record) -> dict[str, Any]:
@@ -138,7 +138,7 @@ class FieldSet:
         return "\n".join(lines) or None
 
     def problems(self, record: Record) -> Iterator[Problem]:
-        """The values of a chunk that do not have the type of their field. Documents are stored without them."""
+        """The values of a chunk that do not have the type of their field. The document is stored without them."""
         for field in self.fields:
             raw, value = field.read(record)
             if raw is not None and value is None and raw not in ("", []):

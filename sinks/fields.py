@@ -342,7 +342,7 @@ PROJECTION: tuple[FieldRule, ...] = (
     ),
     # --- added by FieldSet.project ---------------------------------------------------------------------------
     FieldRule("fields", "the custom fields (`[fields.NAME]`) that have a value"),
-    FieldRule("fields_text", "those of them that keyword search finds, one per line"),
+    FieldRule("fields_text", "the values of custom fields that keyword search finds, one per line"),
     FieldRule("metadata", "the other strings, numbers and booleans of the metadata, as a JSON object"),
     # --- added by project_family ------------------------------------------------------------------------------
     FieldRule("previous_id", "`id` of the previous chunk, in the order of `chunk_index`"),

@@ -1,4 +1,4 @@
-"""Requests to engines: usable vectors, limited sizes, and which old documents are surplus afterwards."""
+"""Helpers for writing to engines: they check vectors, limit the size of requests, and find surplus documents."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ _NO_DIRECTION = "its vector has no direction: it is zero, contains NaN or infini
 
 
 def with_usable_vectors(family: Family) -> tuple[list[tuple[Document, Vectors]], list[RefusedDocument]]:
-    """Documents with usable vectors, and the refused others: one bad vector would fail its whole payload."""
+    """The documents with usable vectors, and the others as refused. One bad vector would fail a whole request."""
     if family.vectors is None:
         raise ValueError("this sink needs vectors, and the family has none")
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -34,11 +34,11 @@ def unit(vectors: Vectors) -> Vectors:
     return result
 
 
-def slices_by_size(sizes: Sequence[int], most: int, most_bytes: int) -> Iterator[slice]:
-    """Slices of at most `most` items and `most_bytes` bytes. An item that is too large goes alone."""
+def slices_by_size(sizes: Sequence[int], max_items: int, max_bytes: int) -> Iterator[slice]:
+    """Slices of at most `max_items` items and `max_bytes` bytes. A larger item gets a slice of its own."""
     start = total = 0
     for position, size in enumerate(sizes):
-        if position > start and (position - start >= most or total + size > most_bytes):
+        if position > start and (position - start >= max_items or total + size > max_bytes):
             yield slice(start, position)
             start, total = position, 0
         total += size
@@ -46,9 +46,9 @@ def slices_by_size(sizes: Sequence[int], most: int, most_bytes: int) -> Iterator
         yield slice(start, len(sizes))
 
 
-def batches(items: Sequence[T], most: int) -> Iterator[Sequence[T]]:
-    for start in range(0, len(items), most):
-        yield items[start : start + most]
+def batches(items: Sequence[T], max_items: int) -> Iterator[Sequence[T]]:
+    for start in range(0, len(items), max_items):
+        yield items[start : start + max_items]
 
 
 class Replacements:
@@ -61,8 +61,8 @@ class Replacements:
         self._refused: dict[str, RefusedDocument] = {}
 
     def begin(self, families: Iterable[Family]) -> list[Family]:
-        """Call it before the first write. Until `add`, no document of these families is surplus. Returns the families
-        to write: the later version of each."""
+        """Call it before the first write. Returns the families to write: the last version of each. Their documents are
+        not surplus until `add` is called."""
         latest = {family.parent_id: family for family in families}
         for parent_id, family in latest.items():
             self._incomplete.add(parent_id)
@@ -80,8 +80,8 @@ class Replacements:
 
     @contextmanager
     def in_transaction(self, families: Iterable[Family]) -> Iterator[list[Family]]:
-        """Surrounds a transaction that writes families, adds them, and removes their surplus. Yields what `begin`
-        returns. After an error the families are as at their beginning, because nothing was written."""
+        """For an engine with transactions, which writes families, calls `add` and removes the surplus within the block.
+        Yields what `begin` returns. After an error nothing was written, so the families begin again."""
         latest = self.begin(families)
         try:
             yield latest
@@ -102,7 +102,7 @@ class Replacements:
         return document.id in self._kept.get(document.parent_id, ())
 
     def surplus(self, ids_of: Callable[[Sequence[str]], Iterable[str]]) -> list[str]:
-        """Stored ids that the complete families no longer have. Call it when all documents are written.
+        """The ids to remove: stored ones that the complete families no longer have. Call it after all writes.
 
         `ids_of` lists the ids that the engine stores for some families.
         """

@@ -30,7 +30,8 @@ def project_family(
 ) -> list[Document]:
     """The documents of one family in order, with neighbours and hashes. The records may come in any order.
 
-    For a part of a family, `position` is its place in the family, and `before` and `after` are the neighbours' ids.
+    For a part of a family, `position` is the position of its first chunk, and `before` and `after` are the ids of the
+    chunks next to the part.
     """
     members = sorted((_project(record) | fields.project(record) for record in records), key=_sort_key)
     ids = [before, *(member["id"] for member in members), after]
@@ -46,12 +47,12 @@ def project_family(
 
 
 def projection_id(fields: FieldSet) -> str:
-    """Identifies everything that documents depend on besides their chunks."""
+    """Changes with everything that documents depend on besides their chunks."""
     return f"{PROJECTION_VERSION}/{fields.digest}"
 
 
 def fields_in(fields: FieldSet, ids: Iterable[str]) -> FieldSet:
-    """The fields that the documents of all these projections have."""
+    """The custom fields that are the same in all these builds. `ids` are the projection ids of the builds."""
     prefix = f"{PROJECTION_VERSION}/"
     digests = [id.removeprefix(prefix).split(",") if id.startswith(prefix) else [] for id in ids]
     return FieldSet(tuple(field for field in fields.fields if all(field.digest in each for each in digests)))
@@ -63,7 +64,7 @@ def order_in_family(record: Record) -> tuple[Any, ...]:
 
 
 def title_and_headings(record: Record) -> tuple[str | None, tuple[str, ...]]:
-    """Those of the chunk's document, in a tenth of the time of the whole document."""
+    """The title and headings of the chunk's document, ten times as fast as the projection of the whole document."""
     by_path = {}
     for path, group, name in _CONTEXT_PATHS:
         owner = record.get(group) if group else record
@@ -85,6 +86,6 @@ def _without_none(fields: Values) -> Values:
 
 
 def _sort_key(fields: Values) -> tuple[Any, ...]:
-    """By index (missing ones last), then position in the source, then id."""
+    """By chunk index (missing ones last), then by position in the source, then by id."""
     keys = (fields["chunk_index"], fields["page_start"], fields["char_start"])
     return (*((key is None, key or 0) for key in keys), fields["id"])

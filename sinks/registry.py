@@ -61,8 +61,8 @@ def source_of(sink: str, option: str) -> str:
 
 
 def require_sink(name: str) -> EntryPoint:
-    """The entry point of a sink, preferably ours. Raises `ConfigError` if there is none. Also if several other packages
-    have one, because the choice would depend on chance."""
+    """The entry point of a sink, preferably ours. Raises `ConfigError` if there is none, or if several other packages
+    have one."""
     named = [each for each in installed_sinks() if each.name == name]
     candidates = {each.dist.name if each.dist is not None else "an unnamed package": each for each in named}
     if not candidates:

@@ -1,6 +1,6 @@
-"""A survey of chunks for their producer: which fields they fill, and which values are unreadable or unused.
+"""A survey of chunks for their producer: which fields they fill, and which values no field can read or uses.
 
-The projection silently leaves out unreadable values, so that one of them does not keep a chunk out of the index.
+The projection leaves out such values without an error, so that they do not keep a chunk out of the index.
 """
 
 import json
@@ -81,7 +81,8 @@ class Candidate:
 
 @dataclass
 class Survey:
-    """How many chunks fill a field, have an unreadable value for it, or have an unused value at a path."""
+    """Counts chunks: by field those that fill it (`filled`) and those whose value it cannot read (`unread`); by path
+    those with a value that no field reads (`unasked`)."""
 
     fields: FieldSet = NO_FIELDS
     chunks: int = 0
@@ -132,7 +133,7 @@ def _new_name(key: str, taken: frozenset[str]) -> str:
 
 
 def _unread(rule: FieldRule, by_path: Values) -> str | None:
-    """The path of a value that this field could not read, or of a list that it cut; else None."""
+    """The path of a value that this field could not read, or of a list that it shortened; else None."""
     paths = [path for path in rule.paths if _has_value(path, by_path.get(path))]
     for path in paths:
         value = rule.read(by_path[path])

@@ -1,6 +1,6 @@
 """Functions that read the values of a chunk. Each returns None for a value that it cannot use; none raises.
 
-So a value of the wrong type counts as absent, and the projection tries the next path.
+A value of the wrong type thus counts as absent, and the projection tries the next path.
 """
 
 import math
@@ -65,7 +65,7 @@ def facet(value: Any) -> str | None:
 
 
 def _sizes(text: str) -> tuple[int, int]:
-    """Bytes of a string, and of its decomposed, folded form. Meilisearch measures that form; in Hangul it is up to 3
+    """Bytes of a string, and of its decomposed form in lower case, which Meilisearch measures: in Hangul it is up to 3
     times as long. Typed input may contain a lone surrogate."""
     if text.isascii():
         return len(text), len(text)
@@ -98,7 +98,7 @@ def last_count(value: Any) -> int | None:
 
 
 def seconds(value: Any) -> float | None:
-    """A finite number from 0, rounded to milliseconds: engines change the last digit of longer numbers."""
+    """Seconds from 0, rounded to milliseconds, because engines change the last digit of longer numbers."""
     if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > _LARGEST_EXACT_INTEGER // 1000:
         return None
     return round(float(value), 3) if math.isfinite(value) and value >= 0 else None
@@ -183,7 +183,7 @@ def text(value: Any, most: int) -> str | None:
 
 
 def label(value: Any) -> str | None:
-    """A string, or a number as text, as `facet` cuts it."""
+    """As `facet`, also for a number."""
     return facet(_number_as_text(value))
 
 

@@ -62,8 +62,7 @@ class ChromaBuild:
         width = len(vectors[0]) if vectors else 0
         parts = rows.request_slices(documents, width, min(self._handle.opened().most, PAGE), REQUEST_BYTES)
         sent = sum(self._write(documents[part], vectors[part], rewritten[part]) for part in parts)
-        # Families that are new to the build are added too: searching for their old documents in `flush` takes less than
-        # a hundredth of the time of the write.
+        # Also families without old documents: looking for some takes `flush` a hundredth of the time of the write.
         self._replacements.add(latest)
         return sent
 
@@ -114,9 +113,9 @@ class ChromaBuild:
         self._handle.close()
 
     def _write(self, documents: Sequence[Document], vectors: Sequence[Vectors], rewritten: Sequence[bool]) -> int:
-        """Send the documents that differ from the stored ones, and return how many. If only metadata differ that no
-        vector depends on, only metadata are sent, which leaves the vector graph unchanged. A refused request is halved
-        until the refused document is isolated."""
+        """Send the documents that differ from the stored ones, and return how many. If no vector depends on the
+        difference, only metadata are sent, which leaves the vector graph unchanged. A refused request is halved until
+        the refused document is isolated."""
         try:
             with self._handle.calling() as collection:
                 found: Any = collection.get(ids=[document.id for document in documents], include=["metadatas"])

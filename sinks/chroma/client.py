@@ -23,7 +23,7 @@ _spellings = count(1)
 
 
 def import_chromadb() -> ModuleType:
-    """Import chromadb. The import alone reads foreign settings, and fails on an invalid one."""
+    """Import chromadb. The import reads settings of other programs, and fails if one is invalid."""
     try:
         import chromadb
     except ValueError as error:
@@ -35,8 +35,8 @@ def import_chromadb() -> ModuleType:
 
 
 def open_folder(path: Path) -> "ClientAPI":
-    """A separate engine in this process. chromadb caches engines by the text of the path, even if they failed to start.
-    So each call spells the path differently. Other code may use the plain path, with its own settings."""
+    """A new engine in this process. chromadb caches engines by the text of the path, even ones that failed to start.
+    So each call spells the path differently, and never as other code in this process would."""
     spelling = "".join("/." if bit == "1" else "/" for bit in f"{next(_spellings):b}")
     client: ClientAPI = import_chromadb().PersistentClient(f"{path}{spelling}", settings=_settings())
     return client
@@ -106,7 +106,7 @@ def _settings_type() -> "type[Settings]":
 
 
 def _why(error: ValueError) -> str:
-    """The reason without any value: it may be a secret."""
+    """The reason without the value of a setting, which may be a secret."""
     from pydantic import ValidationError
 
     if isinstance(error, ValidationError):

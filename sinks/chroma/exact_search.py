@@ -2,8 +2,7 @@
 
 Chroma's graph search is approximate. It may miss the best document if few pass a filter or many are alike. It also
 visits the vectors of all tenants, so one tenant's results would depend on the others. Exact search has neither problem,
-and is faster for a tenant than the filtered graph. Reading vectors is slow, so those of tenants are cached as long as
-the collection is open.
+and is faster for a tenant. Reading vectors is slow, so those of tenants are cached while the collection is open.
 """
 
 from collections.abc import Callable, Iterator, Sequence, Set
@@ -52,7 +51,7 @@ Read = Callable[["Collection", Sequence[Filter], dict[str, "Candidates | None"]]
 def of_few(
     collection: "Collection", filters: Sequence[Filter], _known: dict[str, "Candidates | None"], *, more_than: int
 ) -> Candidates | None:
-    """Up to 1,000 documents; None if there are more. Also None if the graph search found as many (`more_than`)."""
+    """Up to 1,000 documents; None if more pass the filters, or no more than `more_than`, which the graph has found."""
     candidates = _read(collection, filters, _FEW)
     return candidates if candidates is not None and len(candidates.ids) > more_than else None
 
@@ -71,7 +70,8 @@ def _read(collection: "Collection", filters: Sequence[Filter], most: int) -> Can
 def of_tenant(
     collection: "Collection", filters: Sequence[Filter], known: dict[str, "Candidates | None"]
 ) -> Candidates | None:
-    """The tenant's documents from the cache `known`. They are read if the cache lacks them, or one that passes."""
+    """The tenant's documents that pass, from the cache `known`. They are read into it if the tenant, or one of the
+    passing documents, is missing there."""
     tenant = [one for one in filters if one.field == "tenant_key"]
     where: Any = rows.where(filters)
     passing = None if tenant == list(filters) else set(collection.get(where=where, include=[])["ids"])

@@ -18,12 +18,12 @@ from chunksink.sinks.contract import Marker
 
 COLLECTION = "chunks"
 _ROWS_A_TURN = 1000
-"""The most rows per write to a build that may have readers, which wait for each write. A new build has no readers and
-takes five times as many rows, which is a sixth faster."""
+"""The largest number of rows per write to a build that may have readers, because they wait for each write. A new build
+has none and takes five times as many, which is a sixth faster."""
 
 
 class Folder:
-    """The builds below a root. `in_turn` is called at the beginning of every turn, and may end the process."""
+    """The builds below a root. `in_turn` is called at the beginning of every turn; it may end the process."""
 
     def __init__(self, root: Path, in_turn: Callable[[], None] = lambda: None) -> None:
         self._root = root
@@ -37,8 +37,8 @@ class Folder:
         return handle
 
     def open(self, build_id: str, *, writing: bool) -> Handle:
-        """A writer opens the build only when the seal cannot answer. Importing Chroma and opening a build takes most of
-        a second. That is most of the time of a sync that has nothing to do (ADR 0020)."""
+        """For a writer the build is opened on first use if the seal has its state: importing Chroma and opening a build
+        takes most of a second, which is most of the time of a sync without changes (ADR 0020)."""
         path = build_folders.existing_folder(self._root, build_id)
         handle = self._handle(path, writing=writing)
         if not writing or seal.snapshot(path) is None:

@@ -69,7 +69,8 @@ class Cached(Generic[T]):
 
 
 class Handle:
-    """A collection at `where`. `peek` may return its size and metadata without opening it. Calls run within `turn`."""
+    """A collection at `where`, opened on first use. Until then `peek` may return its size and metadata. Calls of Chroma
+    run within `turn`."""
 
     def __init__(
         self,
@@ -108,13 +109,13 @@ class Handle:
             yield collection
 
     def mark_loaded(self) -> None:
-        """Note the state of the database before the first use of vectors: Chroma loads them then, and does not see
-        later writes. Call it within `calling`."""
+        """Record the state of the database. Call it within `calling`, before vectors are used: Chroma loads them at
+        their first use, and does not see later writes."""
         if not self._has_loaded:
             self._has_loaded, self._loaded_at = True, stable_signature(self._database)
 
     def may_have_changed(self) -> bool:
-        """Whether there may be writes since the vectors were loaded. Call it within `calling`."""
+        """Whether the vectors may be older than the database. Call it within `calling`."""
         return self._loaded_at is None or self._loaded_at != signature_of(self._database)
 
     def metadata(self) -> Metadata:
@@ -180,7 +181,7 @@ def signature_of(database: Path | None) -> Signature | None:
 
 
 def stable_signature(database: Path | None) -> Signature | None:
-    """The current signature; None if a later write might not change it. Waits once if the file is very new."""
+    """The current signature; None if a later write might leave it equal. Waits once if the file is very new."""
     for attempt in range(2):
         signature = signature_of(database)
         if signature is None or signature.is_settled(time.time_ns()):

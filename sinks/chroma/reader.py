@@ -26,7 +26,7 @@ _NO_TEXT = text_hash("")
 
 
 class ChromaReader:
-    """An embedded reader sees the vectors as they were when it was opened. If an answer names removed documents, the
+    """An embedded reader keeps the vectors that it loaded. If an answer contains documents that were removed since, the
     build is opened again and the query repeated."""
 
     def __init__(self, open_: Callable[[], Handle]) -> None:
@@ -95,8 +95,8 @@ class ChromaReader:
     def _search(
         self, vector: Vectors, limit: int, filters: Sequence[Filter], families: FamiliesOf
     ) -> tuple[list[Hit], int]:
-        """The hits, and how many of the results were removed meanwhile. Documents without text never count as near;
-        more results are requested in their place."""
+        """The hits, and how many results were removed meanwhile. Documents without text are no hits: if there are any,
+        more results are requested."""
         compare = partial(self._compare, vector, limit, filters, families)
         is_of_tenant = any(one.field == "tenant_key" for one in filters)
         if is_of_tenant and (of_tenant := compare(exact_search.of_tenant)) is not None:
@@ -154,7 +154,7 @@ class ChromaReader:
 def _first(
     handle: Handle, nearest: Iterator[tuple[str, float]], limit: int, families: FamiliesOf, *, changed: bool
 ) -> tuple[list[Hit], int]:
-    """The first hits that have a text, and how many documents before the last one were removed meanwhile."""
+    """The first `limit` hits with a text, and how many of the documents looked up for them were removed meanwhile."""
     hits: list[Hit] = []
     removed = 0
     while len(hits) < limit and not removed and (some := dict(islice(nearest, limit))):
@@ -165,11 +165,11 @@ def _first(
 
 
 def _parents_of(handle: Handle, ids: Sequence[str], families: FamiliesOf, *, changed: bool) -> dict[str, str]:
-    """The families of the documents that still exist; "" for one without text. "" is not cached: a text may follow.
+    """The families of the documents that still exist; "" for a document without text.
 
-    Chroma reads all metadata or none. For a hundred documents that takes ten times as long as the search. So it is done
-    only for documents whose family neither the cache nor `families` knows. If the build `changed`, the others are
-    checked too: they may no longer exist.
+    Reading the metadata of a hundred documents takes ten times as long as the search. So they are read only for
+    documents whose family neither the cache nor `families` knows. If the build `changed`, Chroma is asked whether the
+    other documents still exist. "" is not cached, because the document may get a text.
     """
     known = handle.parents
     named = {id: parent for id in ids if (parent := known.get(id)) is not None}

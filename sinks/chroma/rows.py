@@ -25,8 +25,8 @@ _ROW_BYTES = 1500  # names and hashes of a row
 
 
 def metadata(document: Document, old: Iterable[str]) -> dict[str, Any]:
-    """The fields except id and text. The `old` fields of the row are set to None if absent, because Chroma keeps them
-    otherwise."""
+    """The fields except id and text. `old` fields of the row that the document lacks are set to None, because Chroma
+    would keep them."""
     fields = document.as_dict()
     del fields["id"], fields["text"]
     for name in LISTS:
@@ -37,7 +37,7 @@ def metadata(document: Document, old: Iterable[str]) -> dict[str, Any]:
 
 
 def vector_inputs(document: Document) -> dict[str, Any]:
-    """The metadata of a row whose vector need not be sent again: vectors depend on text, title and headings."""
+    """The metadata that a vector depends on. While they are unchanged, the vector need not be sent again."""
     of_vector = {name: getattr(document, name) for name in ("parent_id", "text_hash", "title")}
     return of_vector | {"headings": list(document.headings) or None}
 
@@ -119,11 +119,11 @@ def _string(value: Any) -> str:
     return value if isinstance(value, str) else NO_PARENT
 
 
-def request_slices(documents: Sequence[Document], dimensions: int, most: int, most_bytes: int) -> Iterator[slice]:
+def request_slices(documents: Sequence[Document], dimensions: int, max_rows: int, max_bytes: int) -> Iterator[slice]:
     """Slices that fit into one request, by number and by bytes."""
     more = dimensions * _FLOAT_BYTES + _ROW_BYTES
     sizes = [len(one.text.encode()) + more for one in documents]
-    return slices_by_size(sizes, most, most_bytes)
+    return slices_by_size(sizes, max_rows, max_bytes)
 
 
 def of_families(parent_ids: Sequence[str]) -> Iterator[Where]:

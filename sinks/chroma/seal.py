@@ -42,7 +42,8 @@ _STOPPED_SECONDS = 1.2
 Numbers = tuple[int, ...]
 
 _abandoned: dict[int, Event] = {}
-"""By inode of the lock file: set when the thread whose caller gave up gets the lock. No second one is started."""
+"""By inode of the lock file: the event of a thread that still waits although its caller gave up. While it waits, no
+second thread is started."""
 
 
 class Seal(msgspec.Struct, frozen=True):
@@ -98,9 +99,9 @@ def turn(path: Path, *, is_reader: bool = False) -> Iterator[None]:
 
 @contextmanager
 def reseal(path: Path) -> Iterator[None]:
-    """Renew a valid seal after the call of a reader.
+    """Surrounds the call of a reader: a seal that was valid before is valid afterwards.
 
-    Chroma saves the vectors of a small build on the first query, which changes the files. Only a kill interrupts that.
+    On the first query Chroma saves the vectors of a small build, which changes the files.
     """
     before = _files(path)
     sealed = _read(path).files == before
@@ -183,7 +184,7 @@ def _save(path: Path, seal: Seal) -> None:
 
 
 def _check_lock(path: Path, *, is_reader: bool = False) -> AbstractContextManager[None]:
-    """One check at a time: each of two would mistake the other for a writer."""
+    """Allows one check at a time: two would mistake each other for writers."""
     return _locked(os.open(path, os.O_RDONLY | os.O_CLOEXEC), path, is_reader=is_reader)
 
 
@@ -197,10 +198,10 @@ def _locked(handle: int, path: Path, *, is_reader: bool) -> Iterator[None]:
 
 
 def _lock(handle: int, path: Path, *, is_reader: bool) -> None:
-    """Wait for a lock, with a limit, because the process that has it may be stopped.
+    """Wait for a lock, but not forever: the process that has it may be stopped.
 
-    A thread waits in the kernel's queue: polling would hardly ever succeed beside a writer that takes turn after turn.
-    The thread closes its own handle, so that a lock obtained too late is released.
+    A thread waits in the kernel's queue, because polling would hardly ever succeed beside a writer that takes many
+    turns. The thread has its own handle and closes it, which releases a lock obtained too late.
     """
     with suppress(BlockingIOError):
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

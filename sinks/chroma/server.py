@@ -57,7 +57,7 @@ class Server:
                 found += page
                 if len(page) < _PAGE:
                     break
-        # By their markers: with prefix `a-`, the collections of prefix `a-b-` match by name too.
+        # The marker decides: the names of collections with the prefix `a-b-` also begin with `a-`.
         ids = {collection.name: str((collection.metadata or {}).get("build_id")) for collection in found}
         return sorted(build_id for name, build_id in ids.items() if name == self._prefix + build_id)
 

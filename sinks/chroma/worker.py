@@ -2,8 +2,8 @@
 
 In this process they could not: Chroma holds Python's global lock while it writes or reads.
 
-The process handles one call at a time. It ends after this process, whose end closes the pipe. Each call first checks
-the pipe within its turn, so none begins later. The next writer opens the build in a turn, so it is alone.
+The process handles one call at a time. When this process ends, the pipe closes, and the other process ends after its
+current call. Each call checks the pipe within its turn, so no call begins after the next writer has had a turn.
 """
 
 import subprocess
@@ -51,8 +51,8 @@ class Worker:
         self._connection.send((str(root), store_text))
 
     def call(self, name: str, *arguments: Any) -> Any:
-        """Call a method of the build in the process: returns its result or raises its error. A process that does not
-        answer, for example because it is stopped, is killed."""
+        """Call a method of the build in the process, and return its result or raise its error. A process that does not
+        answer is killed; it may be stopped."""
         timer = Timer(ANSWER_SECONDS, self._process.kill)
         timer.daemon = True
         try:

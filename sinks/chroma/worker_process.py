@@ -73,11 +73,11 @@ def _picklable(error: BaseException) -> BaseException:
 
 
 class Threads:
-    """Keeps the threads of Chroma that execute SQL on one processor (ADR 0017).
+    """Moves the threads of Chroma that send and run SQL to one processor (ADR 0017).
 
     One thread sends a statement and another runs it, about eight times per document. On two processors each exchange
-    wakes an idle one, which takes as long as a short statement. The threads that insert vectors are not moved: they
-    start with the first vectors, after this object is created.
+    wakes an idle one, which takes as long as a short statement. The threads that insert vectors start later, with the
+    first vectors, and are not moved.
     """
 
     def __init__(self) -> None:

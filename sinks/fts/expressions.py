@@ -52,17 +52,18 @@ def beginning(query: Query) -> str:
 
 
 def prefix_without_word(query: Query) -> str:
-    """As `beginning`, without the exact word. That word still matches if its stem has the same beginning."""
+    """As `beginning`, without a term for the word itself, which may still match by its stem."""
     return " OR ".join(_prefixes(query.prefix))
 
 
 def longer(query: Query) -> str:
-    """As `beginning`, without the word itself."""
+    """As `beginning`, without rows that have the word itself."""
     return f"{beginning(query)} NOT {word(query.prefix)}"
 
 
 def guessed(query: Query) -> str:
-    """The matches of `longer` that may have only other forms of the typed word. Empty if there are none."""
+    """The part of `longer` that is uncertain: words whose other forms begin as typed, but perhaps not the form in the
+    text. Empty if there are none."""
     if not (guesses := beginning_of(query.prefix).guessed):
         return ""
     return f"({any_of(guesses)}) NOT ({' OR '.join([word(query.prefix), *_stem_prefixes(query.prefix)])})"

@@ -1,7 +1,7 @@
 """Facets: the values of fields in the matching rows, with the number of families of each.
 
-Reading rows takes the most time. Once the answers have found half as many rows as the build has, a connection keeps a
-table of all rows until the build changes. Then an answer needs only the numbers of its rows.
+Reading rows takes most of the time. So a connection caches a table of all rows until the build changes, once its
+answers together have read half as many rows as the build has. Then an answer needs only the numbers of its rows.
 """
 
 from collections import defaultdict
@@ -40,7 +40,8 @@ def count_families(
 
 
 class _Pairs(NamedTuple):
-    """The pairs of a family and a value. For each value of each row: the place of the row, the number of the pair."""
+    """The different pairs of a family and a value: `value_of_pair` has an index of `values` for each. For each value of
+    each row, `places` has the position of the row and `pairs` the number of the pair."""
 
     values: list[Value]
     value_of_pair: NDArray[np.int64]
@@ -56,7 +57,8 @@ class _Pairs(NamedTuple):
 
 
 class _Table:
-    """All rows or some. For each column that was read: its distinct contents, and the number of that of each row."""
+    """All rows, or those of one answer. A column is stored as its distinct contents, and for each row the number of its
+    content."""
 
     def __init__(self, connection: schema.Connection, where: str = "", values: Sequence[str] = ()) -> None:
         self.requested = 0

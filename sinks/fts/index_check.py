@@ -1,8 +1,8 @@
 """Checks whether both indexes match the documents, and rebuilds them.
 
-A damaged index is invisible in `documents`: searches only find less. FTS5 can compare the word index with the
-documents. It cannot compare the trigram index, where a suffix follows each column. So FTS5 only checks that this index
-is consistent. This module then checks that every row has as many trigrams as its text has characters.
+With a damaged index searches find less, although `documents` is complete. FTS5 can compare the word index with the
+documents, but not the trigram index, because there a suffix follows each column. FTS5 only checks that the trigram
+index is consistent in itself, and this module checks that a row has as many trigrams as its text has characters.
 """
 
 import sqlite3

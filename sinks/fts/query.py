@@ -1,8 +1,8 @@
 """Parses a typed query into search terms.
 
-A query has words (for `documents_fts`) and runs of scripts without spaces (for `documents_trigrams`, or for
-`documents_places` if they have one or two characters). Joined words (boundary-layer) count one by one, as in the index,
-and a little more if they are adjacent. A word with digits or underscores (E-417, err_42) is also searched as a whole.
+Words are searched in `documents_fts`. Runs of scripts without spaces are searched in `documents_trigrams`, or in
+`documents_places` if they have one or two characters. Joined words (boundary-layer) are separate terms, as in the
+index; adjacent ones score a little more. A word with digits or underscores (E-417, err_42) is also one term.
 """
 
 import re
@@ -65,18 +65,20 @@ _STOP_WORDS = frozenset(_STOP_WORD_LIST.split())
 
 @dataclass(frozen=True)
 class Query:
-    """The words (a phrase is one of them) and the runs. `prefix` is the last word if it may be incomplete. `phrases`
-    were typed in quotes; every hit has them all. `signed` are words with a sign, each with its typed form (C++, .NET).
-    `joined` are the joined words (dry-run) of a short query. Their parts are among `words` too. `compounds` are
-    pairs of neighbours written as one word: sort order is also sortOrder, data base is database."""
-
     words: tuple[str, ...]
+    """Words, and phrases of words."""
     runs: tuple[str, ...]
+    """Runs of scripts without spaces."""
     prefix: str = ""
+    """The last word, if it may be incomplete."""
     phrases: tuple[str, ...] = ()
+    """Typed in quotes; every hit has all of them."""
     signed: tuple[tuple[str, str], ...] = ()
+    """Words with a sign (C++, .NET): each as a word, and as typed."""
     joined: tuple[str, ...] = ()
+    """The joined words (dry-run) of a short query. Their parts are in `words`."""
     compounds: tuple[str, ...] = ()
+    """Pairs of neighbours as one word: sortOrder for sort order, database for data base."""
 
 
 def parse(typed: str) -> Query:
@@ -135,13 +137,13 @@ def _compounds(words: Sequence[str]) -> tuple[str, ...]:
 
 
 def names_of(query: Query) -> list[str]:
-    """Words that name a thing, a version or an error: with a digit, not a year, and not a part of another name."""
+    """Words with a digit that name a thing, a version or an error. Not years, and not parts of another name."""
     with_digit = [word for word in query.words if len(word) >= _LONG_PART and _DIGIT.search(word)]
     named = [word for word in with_digit if not _YEAR.fullmatch(word)]
     return [word for word in named if not any(word in other for other in named if other != word)]
 
 
 def _joined(word: str) -> list[str]:
-    """The joined words in it, unless it is searched as a whole anyway."""
+    """The joined words of a typed word; none if the typed word is a search term as a whole."""
     plain = _POSSESSIVE.sub("", word)
     return [] if _NAMED.search(plain) else _JOINED_WORDS.findall(plain)

@@ -7,8 +7,8 @@
     marker               which home and build it belongs to
     writing              has a row within our transactions, else none
 
-Both indexes store no text and follow `documents`. Our transactions update them with one statement for many rows.
-Triggers do it for foreign writes: FTS5 then writes to the file after each row, which takes four times as long.
+Both indexes store no text: they refer to `documents`. Our transactions update them with one statement for many rows.
+Triggers update them after foreign writes, row by row, which takes four times as long.
 """
 
 import json
@@ -48,7 +48,7 @@ TEXT_COLUMN = SEARCHED.index("text")
 SUFFIX = "\n\n"
 """A suffix of every column in the trigram index. With it every character begins a trigram, so short words are found."""
 JSON_MEMBERS = "(SELECT value FROM json_each(?))"
-"""The members of a JSON list. Not for typed input: SQLite before 3.45 ends a text at U+0000."""
+"""The members of a JSON list. Not for typed text: SQLite before 3.45 ends a text at U+0000."""
 # FTS5's own tables, without which nothing works.
 _SHADOWS = tuple(f"{index}_{part}" for index in INDEXES for part in ("data", "idx", "docsize", "config"))
 ALL_TABLES = ("documents", "marker", "writing", *INDEXES, "documents_places", *_SHADOWS)
@@ -141,7 +141,7 @@ def remove_from_indexes(connection: sqlite3.Connection, rows: Sequence[int]) -> 
 
 
 def _put(connection: sqlite3.Connection, table: str, head: str, rows: Sequence[int]) -> None:
-    """Ordered by row, so that FTS5 collects as many rows as possible before it writes."""
+    """In the order of rows, because FTS5 then collects many before it writes."""
     among = f"row IN {JSON_MEMBERS}{' AND spaceless' if table == INDEXES[1] else ''}"
     columns = ", ".join(indexed(table, "documents"))
     statement = f"INSERT INTO {head}, {columns} FROM documents WHERE {among} ORDER BY row"

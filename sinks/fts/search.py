@@ -68,8 +68,8 @@ class Search:
         return self._hits(self._checked(ranked, text_checks)[:limit])
 
     def highest_score(self, query: Query) -> float | None:
-        """The highest possible BM25 score. None for runs, because they overlap. Also None if a document has all the
-        words, or all the rare names with digits (E-417): no document could match better."""
+        """The BM25 score that a document with all words would have. None for runs, because they overlap. None also if a
+        document has all words, or all rare names with digits (E-417): then the best hit has the highest score."""
         query = self._rarest(query)
         if query.runs or not query.words or self._any_has_all(query):
             return None
@@ -108,8 +108,8 @@ class Search:
         return replace(query, words=words, prefix=query.prefix if query.prefix in words else "")
 
     def _prefix_weight(self, query: Query) -> float:
-        """The weight of words that only begin with the last word. They are rarer than the word itself, so they would
-        count more. This weight reduces their idf to the idf of the word and them together."""
+        """The weight of words that only begin with the last word. Each is rarer than the last word itself, so its idf
+        would be higher. This weight replaces it by the idf of all these words together."""
         if not query.prefix:
             return statements.PREFIX_WEIGHT
         rows = self._about_rows()
@@ -132,7 +132,7 @@ class Search:
         return self._connection.execute("SELECT max(row) FROM documents").fetchone()[0] or 0
 
     def _matching(self, query: Query | None) -> tuple[str, list[Value]]:
-        """A statement for the rows of all hits without a limit, some perhaps repeated, and its values."""
+        """A statement for the rows of all hits, and its values. Rows may be repeated."""
         if query is None:
             return f"SELECT d.row FROM documents d WHERE {self._where}", self._values
         query = self._rarest(query)
@@ -175,7 +175,7 @@ class Search:
         return [(row["row"], row["score"]) for row in rows]
 
     def _checked(self, ranked: list[tuple[int, float]], text_checks: Sequence[TextCheck]) -> list[tuple[int, float]]:
-        """Ranked again: if any row has a word as typed, rows with only another form of it lose most of its score."""
+        """Ranks again: if any row has a word as typed, rows with only another form lose most of the word's score."""
         scores = dict(ranked)
         rows = json.dumps([row for row, _ in ranked])
         best = {row for row, _ in ranked[:_READ_TEXTS]}

@@ -1,8 +1,8 @@
 """SQL statements that find and score rows: by words, trigrams and shorter runs.
 
-Runs of one or two characters have no trigram. For them, all positions of the trigrams that begin with them are counted.
-MATCH with all these trigrams would take quadratic time, and with only the most frequent ones it would miss rare rows.
-Words beside a script without spaces, and phrases in one, are searched in the texts of rows that have their trigrams.
+A run of one or two characters has no trigram, so the positions of all trigrams that begin with it are counted. (MATCH
+with all these trigrams would take quadratic time.) The trigram index also finds words beside a script without spaces,
+and phrases in such a script, but imprecisely. So the texts of the rows found are searched for them.
 """
 
 import json
@@ -55,7 +55,7 @@ _OF_SHORTS = (
 _PHRASES = re.compile(r'"(?:[^"]|"")*"(?: \*)?')
 
 PREFIX_WEIGHT = 0.5
-"""For words that only begin with the last word, which are guesses."""
+"""For words that begin with the last word, because it may be complete."""
 JOINED_WEIGHT = 0.5
 """Extra weight of words that were typed joined (dry-run) where they are adjacent, and of compounds."""
 _INCOMPLETE = 0.85
@@ -97,7 +97,7 @@ def scores(runs: Sequence[str], tenant: Tenant | None, *, needed: int = 1, lacki
 
 
 def has_match(row: str) -> str:
-    """A condition on a row of `documents`: any of some patterns (a JSON list) matches a searched column."""
+    """A condition on a row of `documents`: a searched column matches one of the patterns. Its value is a JSON list."""
     return f"{_HAS_MATCH}(?, {', '.join(f'{row}.{name}' for name in SEARCHED)})"
 
 
@@ -191,7 +191,7 @@ def _preferring(expression: str, statement: str, values: Sequence[Value]) -> Sou
 
 
 def with_attached_words(query: Query, tenant: Tenant | None) -> Source | None:
-    """Rows with words beside scripts without spaces, except rows that the word index finds: they would count twice."""
+    """Rows with words beside scripts without spaces. Not rows that the word index finds, which would count twice."""
     attached = expressions.any_of(text_patterns.attached(query))
     if not attached:
         return None

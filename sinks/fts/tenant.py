@@ -1,9 +1,9 @@
 """BM25 for the rows of one tenant, from indexes that all tenants share.
 
 FTS5's bm25() uses statistics of all rows: their number, their lengths, and how many have a phrase. So other tenants'
-documents would change a tenant's scores. Only the frequency of a phrase in a row depends on the row alone. It is
-derived from two calls of bm25(): one with the real weights, and one with weights so large that frequency and length do
-not matter. The rest of the formula is computed here with the numbers of the tenant.
+documents would change a tenant's scores. Only the frequency of a phrase in a row does not depend on other rows. It is
+derived from two calls of bm25(), one with the real weights and one with saturated weights, for which frequency and
+length do not matter. The rest of the formula is computed here with the tenant's numbers.
 """
 
 from collections.abc import Iterator, Sequence
@@ -63,8 +63,8 @@ def tenant_of(connection: schema.Connection, filters: Sequence[Filter]) -> Tenan
 
 
 def bm25_part(score: float, most: float, size: bytes, of_all: float, average: float) -> float:
-    """The score of a phrase in a row without its idf, from FTS5's score and the highest possible one. Column weights
-    are whole numbers, so the weighted frequency is whole too. Rounding removes all influence of other tenants."""
+    """The score of a phrase in a row, without its idf. `score` is FTS5's score, and `most` the score with saturated
+    weights. Column weights are whole numbers, so the frequency is rounded, which removes the influence of others."""
     length, share = sum(_numbers(size)), score / most
     frequency = round(share / (1 - share) * K1 * (1 - B + B * length / of_all))
     return frequency * (K1 + 1) / (frequency + K1 * (1 - B + B * length / average))

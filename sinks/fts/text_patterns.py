@@ -1,4 +1,4 @@
-"""Patterns that check whether a text has a word or phrase as typed. The index cannot: it drops signs and endings.
+"""Patterns that check whether a text has a word or phrase as typed. The index has no signs and no endings.
 
 A Latin word beside Han characters is no separate word for FTS5: 手机iPhone. The trigram index finds it, but also finds
 longer words (Spring for ring), so its results count only if the pattern matches.
@@ -52,7 +52,8 @@ _WORD = re.compile(rf"(?>(?:(?<![{_BEFORE}\w])[{_BEFORE}]++)?)\w+(?:[{_HYPHENS}+
 
 @dataclass(frozen=True)
 class TextCheck:
-    """Rows that match the `expression` got its score times `weight`. They keep it only if the `pattern` matches."""
+    """A check of rows that match `expression` and got its score times `weight`: if their text does not match `pattern`,
+    they lose most of this score."""
 
     expression: str
     weight: float
@@ -60,7 +61,7 @@ class TextCheck:
 
 
 def text_checks(query: Query, prefix_weight: float) -> Iterator[TextCheck]:
-    """The claims of a query. There are none if the index alone can answer it."""
+    """The checks that a query needs; none if the index alone can answer it."""
     for bare, typed in query.signed:
         as_prefix = bare == query.prefix
         yield TextCheck(expressions.word(bare), 1.0, exact_pattern(typed, as_prefix=as_prefix))

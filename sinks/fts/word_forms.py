@@ -115,16 +115,17 @@ _AFTER_DOUBLED = ("ed", "ing")
 
 @dataclass(frozen=True)
 class Beginning:
-    """`exact` is the term with the longest stem that the typed text begins with. `guessed` are words; another form of
-    each may begin with the typed text."""
+    """Terms that together find all words with a beginning."""
 
     exact: str
+    """As a prefix of stems it finds most of them: the term with the longest stem that the typed text begins with."""
     guessed: tuple[str, ...] = ()
+    """Words of which one form may begin as typed, but not the stem."""
 
 
 @lru_cache(maxsize=1024)
 def beginning_of(typed: str) -> Beginning:
-    """The terms that find all words with this beginning. It may be longer than the stems of these words."""
+    """The index has stems, and the typed beginning may be longer than the stem of a word that begins with it."""
     if len(typed) < _SHORTEST or not typed.isalpha():
         return Beginning(typed)
     plain = typed.lower()
@@ -141,7 +142,7 @@ def beginning_of(typed: str) -> Beginning:
 
 
 def _completed(typed: str) -> Iterator[str]:
-    """The possible complete words, if the typed beginning ends within an ending."""
+    """The words that the typed text may become, if it stops in the middle of an ending."""
     if typed[-1] == typed[-2]:
         yield from (typed + ending for ending in _AFTER_DOUBLED)
     for ending in _ENDINGS:

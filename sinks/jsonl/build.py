@@ -1,8 +1,8 @@
 """One build: one file per family.
 
-A new file is renamed over the old one, so the family is never absent and has no surplus. A foreign file counts as one
-document in `scan`. An unreadable line is a document without hashes, so that only its family differs. An id that moved
-to another family is in both until the old family is replaced or deleted.
+A new file is renamed over the old one, so the family is never absent and has no surplus. In `scan` a foreign file
+counts as one document, and an unreadable line as a document without hashes. A document that moved to another family is
+in both until the old family is replaced or deleted.
 """
 
 import os
@@ -122,8 +122,8 @@ class JsonlBuild:
                     path.unlink()
 
     def _write(self, lines: Sequence[bytes], after: Path | None = None) -> Path:
-        """Save these lines in a new file, or append them to `after`. They are synced here and not in `flush`: after a
-        failed sync they must be written again, and a repeated call does that."""
+        """Save these lines in a new file, or append them to `after`. The file is synced here and not in `flush`: if
+        that fails, the lines must be written again, and only the caller can repeat its call."""
         folder = self._folder / PENDING
         if not self._cleaned:  # at the first write, not on opening: a scan must not remove a writer's files
             shutil.rmtree(folder, ignore_errors=True)

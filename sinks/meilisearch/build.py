@@ -167,7 +167,7 @@ class MeilisearchBuild:
             )
 
     def _send(self, payload: Payload) -> None:
-        """Send a payload. If the server refuses it immediately, it is replaced by two halves in the same position."""
+        """Send a payload. If the server refuses it at once, two halves take its place."""
         if not payload.rows:
             self._pending.payloads.remove(payload)
             return
@@ -187,7 +187,7 @@ class MeilisearchBuild:
                 self._send(half)
 
     def _await_payloads(self) -> None:
-        """Wait for all payloads. One that failed is sent again in parts, without the refused document."""
+        """Wait for all payloads. One that failed is sent again in parts, to find the refused document."""
         unsent = [payload for payload in self._pending.payloads if payload.task is None]
         for payload, documents in zip(unsent, self._pending.outstanding(unsent), strict=True):
             payload.rows = documents
@@ -206,7 +206,7 @@ class MeilisearchBuild:
             raise self._removed()
         again = self._pending.outstanding([sent[number] for number in refused])
         for (number, why), documents in zip(refused.items(), again, strict=True):
-            sent[number].task = None  # until the parts are sent: `_isolate` may be interrupted
+            sent[number].task = None  # counts as unsent if `_isolate` is interrupted
             self._isolate(documents, str(why))
             sent[number].task = number
         if later is not None:

@@ -4,8 +4,8 @@ The marker is a synonym in the index's settings: settings follow the content, ch
 nobody searches for that word. It includes the public name that the build was created for, because `chunks-old-b1` may
 be a build of `chunks` or of `chunks-old`.
 
-Resetting the settings removes the marker. A caller that knows the build id can still open the index under the public
-name if its documents have our hashes. It must check the content and sign it.
+Resetting the settings removes the marker. The index under the public name can still be opened by a build id, if its
+documents have our hashes. The caller must then check the content and sign it.
 """
 
 import json
@@ -26,7 +26,8 @@ from chunksink.sinks.meilisearch.connection import Connection
 
 MARKER = "chunksinkmarker"
 NOTES = "chunksinksettings"
-"""Synonym with notes on settings that the server returns in a different form: `name sent returned`, with digests."""
+"""Synonym with notes on settings that the server returns in another form than sent: `name sent returned`, the last two
+as digests."""
 PRIMARY_KEY = "id"
 EMBEDDER = "default"
 _SAMPLE = 20
@@ -80,7 +81,7 @@ class Indexes:
 
     def find(self, build_id: str, *, unmarked: bool = False) -> ServerIndex:
         """The index of a build, even if it was never signed. With `unmarked` also the index under the public name, if
-        it may have lost its marker. Then the caller must know that it was this build."""
+        it may have lost its marker; the caller must know that it is this build."""
         indexes = sorted(self._all(), key=lambda index: index.name != self.public)  # prefer the live one
         indexes = [index for index in indexes if not self._is_leftover(index)]
         for index in indexes:
@@ -108,7 +109,7 @@ class Indexes:
         return sorted({index.marker.build_id for index in ours if index.marker is not None})
 
     def make(self, build_id: str) -> ServerIndex:
-        """Create an empty index, or take over an unsigned one of that name from a run that was killed."""
+        """Create an empty index. An unsigned one of this name, from a killed run, is used instead."""
         name = self._name_for(build_id)
         existing = {index.name: index for index in self._all()}
         for index in [each for each in existing.values() if self._is_ours(each) or each.name == name]:
@@ -153,7 +154,7 @@ class Indexes:
         return index.marker
 
     def flip(self, old: str | None, new: str) -> None:
-        """Move the public name to the build `new` in one step. Checks first, because a repeated swap would undo it."""
+        """Move the public name to the build `new` in one step. Checks first: a repeated swap would swap back."""
         self.drain()
         live = next((index for index in self._all() if index.name == self.public), None)
         leftover = live if live is not None and self._is_leftover(live) else None
@@ -225,8 +226,8 @@ class Indexes:
         return indexes
 
     def _is_leftover(self, index: ServerIndex) -> bool:
-        """Whether Meilisearch itself created this index, because settings or refused documents were sent to its name.
-        It is empty, so its name is free."""
+        """Whether Meilisearch itself created this index, because settings or refused documents were sent to a missing
+        one. It is empty and can be removed."""
         if index.primary_key is not None or index.marker is not None:
             return index.primary_key is None
         try:
@@ -237,7 +238,7 @@ class Indexes:
         return not documents and not differences({}, settings) and not settings.get(EMBEDDERS)
 
     def _has_lost_its_marker(self, index: ServerIndex) -> bool:
-        """Whether it may be one of ours without its marker: a sample of its documents has all our hashes."""
+        """Whether this unmarked index may be one of ours: a sample of its documents has all our hashes."""
         if index.marker is not None or index.primary_key != PRIMARY_KEY:
             return False
         request = {"limit": _SAMPLE, "fields": list(rows.HASHES)}

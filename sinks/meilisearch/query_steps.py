@@ -1,10 +1,10 @@
 """Splits a filtered query into steps with fewer and fewer required words.
 
-If no document has all words, Meilisearch drops the most frequent ones first (`frequency`), by counts of the whole
-index. So one tenant's documents would affect another's results. And a word that is rare in the index may not occur at
-all among the documents that pass a filter; then nothing is found. In both cases the words are counted among the
-documents that pass. The first step requires all words that occur, the next all but the most frequent one, the last only
-the rarest.
+If no document has all words, Meilisearch drops the most frequent ones first (strategy `frequency`). It counts them in
+the whole index, so one tenant's documents would affect another's results. And it keeps a rare word even if no document
+that passes the filters has it; then nothing is found. In both cases the words are counted here, among the documents
+that pass. The first step requires all words that occur, the next all but the most frequent one, the last only the
+rarest.
 """
 
 import re
@@ -19,7 +19,7 @@ _MAX_PARTS = 10  # Meilisearch ignores more
 
 @dataclass(frozen=True)
 class Step:
-    """A query that requires `words` of the `typed` words."""
+    """A query that requires some words: `words` is their number, and `typed` the number of all typed words."""
 
     query: str
     words: int = 1
@@ -27,8 +27,8 @@ class Step:
     strategy: str = "all"
 
     def score(self, own: float) -> float:
-        """The score of a hit: `own` is that of Meilisearch. The last factor is the square of the share of words.
-        Without it, two of ten words would score nearly as high as all, and outrank vector hits."""
+        """The score of a hit with Meilisearch's score `own`. Without the last factor, two of ten words would score
+        nearly as high as all, and outrank vector hits."""
         return (self.words - 1 + own) / self.typed * (self.words / self.typed) ** 2
 
 
@@ -57,7 +57,7 @@ def steps(query: str, count: Callable[[Sequence[str]], list[int]]) -> list[Step]
 
 
 def beginning_with_each(query: str) -> list[str]:
-    """The query with each of its words first: the strategy `last` always requires the first word."""
+    """The query once for each word, with that word first, because the strategy `last` always requires the first."""
     parts = _parts(query)
     found = []
     for number, part in enumerate(parts):

@@ -100,7 +100,8 @@ class MeilisearchReader:
         least: int = 0,
         **more: Any,
     ) -> list[Hit]:
-        """The hits of the first step, then the additional ones of the next, and so on. Requests at least `least`."""
+        """The hits of the first step, then further ones of the next, and so on. At least `least` hits are requested,
+        because that finds better ones."""
         requested, collapse = max(limit, least), not every
         while True:
             same = {
@@ -130,7 +131,7 @@ class MeilisearchReader:
             every, requested = True, requested * _DEEPER
 
     def _steps(self, query: str, filters: Sequence[Filter]) -> list[Step]:
-        """The queries to send. A word that no passing document has must not hide the hits. Empty if none can match."""
+        """The queries to send; none if no document can match. A word that no passing document has is not required."""
         query = rows.sendable(query)
         tenant = [one for one in filters if one.field == "tenant_key"]
         steps = self._counted(query, tenant) if tenant else [Step(query, strategy="frequency")]
@@ -213,7 +214,7 @@ class MeilisearchReader:
         self, question: Mapping[str, Any], field: str, documents: Mapping[str, int], limit: int
     ) -> list[FacetValue]:
         """Meilisearch counts documents with a value, or families whose representative document has it. So each value is
-        counted alone, until no other value can have as many families as those found."""
+        counted in a query of its own, most frequent first, until no other can have as many families."""
         ranked = sorted(documents, key=lambda value: -documents[value])
         found: dict[str, int] = {}
         for start in range(0, len(ranked), _AT_ONCE):

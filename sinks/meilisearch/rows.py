@@ -64,7 +64,7 @@ def line(document: Document, vector: Vectors | None, embedder: str | None) -> by
 
 
 def refusal_reason(document: Document) -> str | None:
-    """Why Meilisearch could search only a part of the document; None if it can search all."""
+    """Why a document must be refused: Meilisearch would search only a part of it. None if it searches all."""
     if len(document.text) > MAX_POSITIONS // 4 and positions(document.text) > MAX_POSITIONS:
         return (
             f"its text may take {positions(document.text):,} positions, and Meilisearch searches only the first "
@@ -146,8 +146,8 @@ def is_searchable(query: str) -> bool:
 
 
 def passes_exactly(fields: Mapping[str, Any], filters: Sequence[Filter]) -> bool:
-    """Whether a hit passes the filters exactly: Meilisearch itself ignores case. Fields that it did not return count as
-    passed."""
+    """Whether a hit passes the filters in the case of letters too, which Meilisearch ignores. Fields that it did not
+    return pass."""
     for one in filters:
         value = fields.get("fields", {}).get(one.custom) if one.custom else fields.get(one.field)
         members = value if isinstance(value, list) else [value]

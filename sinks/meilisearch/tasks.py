@@ -36,12 +36,12 @@ class Payload:
 
 @dataclass
 class PendingWork:
-    """The writes since the last flush. They are added before anything is sent."""
+    """The writes since the last flush. Each is added before it is sent."""
 
     replacements: Replacements
     payloads: list[Payload] = field(default_factory=list)
-    """In order. Confirmed payloads stay until all are confirmed: a lost payload is sent again without the documents
-    that later payloads overwrote."""
+    """In order. Confirmed payloads stay until all are confirmed: if a payload is lost, only its documents that no later
+    payload has are sent again."""
     refused_count: int = 0
     """How many documents the server refused."""
     any_accepted: bool = False
@@ -51,7 +51,7 @@ class PendingWork:
         return sum(len(line) for payload in self.payloads for _, line in payload.rows)
 
     def outstanding(self, some: Sequence[Payload]) -> list[list[Row]]:
-        """The rows of each payload that later calls have not replaced or removed."""
+        """For each of these payloads: the rows that no later call has replaced or removed."""
         if not some:
             return []
         keeps = self.replacements.keeps
@@ -101,9 +101,9 @@ def require_success(connection: Connection, numbers: list[int], patience: float)
 
 
 class SingleTasks:
-    """Requests that create one task which must succeed.
+    """Requests that create one task each, which must succeed.
 
-    If the connection broke before the end of a task, repeating the request waits for that task and sends nothing.
+    If the connection breaks before the end of a task, a repeated request waits for that task instead of a new one.
     """
 
     def __init__(self, connection: Connection, patience: float) -> None:

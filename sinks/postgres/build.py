@@ -21,7 +21,7 @@ _BUILD_MEMORY = sql.SQL(
     "SELECT set_config('maintenance_work_mem', "
     "greatest(pg_size_bytes(current_setting('maintenance_work_mem')) / 1024, 1024 * 1024)::text, true)"
 )
-"""At most 1 GB, if the server has not more. A vector index that does not fit takes many times longer to create."""
+"""At least 1 GB. A vector index that does not fit into this memory takes many times longer to create."""
 _HASHES = sql.SQL("id, parent_id, document_hash, text_hash")
 _CONTENT = sql.SQL("id, parent_id, {}, coalesce(words = '', true)").format(schema.COLUMNS)
 

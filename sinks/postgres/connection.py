@@ -28,13 +28,13 @@ _KEEPALIVES: dict[str, int] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 60_000,
 }
-"""A connection to a machine that is gone ends after a minute, not after two hours."""
+"""Ends a connection to a machine that is gone after a minute instead of two hours."""
 _SETTINGS = "-c client_min_messages=warning -c jit=off -c temp_buffers=64MB"
 """Compiling a statement takes longer than any of ours runs."""
 _READS_ONLY = "SET default_transaction_read_only = on; SET plan_cache_mode = force_custom_plan"
 """A general plan would parse the query again for each document that it ranks."""
 _EF_SEARCH = 100
-"""How many neighbours HNSW keeps while it searches; more find more of the nearest and take longer."""
+"""How many neighbours HNSW keeps while it searches. A larger number finds more of the nearest and takes longer."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Server:
     statement_timeout: float = 0.0
     """Seconds per statement; 0 for no limit."""
     search_timeout: float = 10.0
-    """Seconds per search, counted here, since a server that is gone counts nothing."""
+    """Seconds per search. The client measures them, because a server that is gone cannot."""
 
     @property
     def where(self) -> str:
@@ -147,7 +147,7 @@ class Connections:
             is_readable, _, _ = select.select([connection], [], [], 0)
             if not is_readable:
                 return connection
-            connection.close()  # an idle server sends nothing but its farewell
+            connection.close()  # to an idle connection the server sends only its end
 
     def _return(self, connection: Connection) -> None:
         with self._lock:

@@ -134,7 +134,7 @@ def show(connection: Connection, build: BuildTable, row_security: bool) -> None:
 
 
 def _protection(build: BuildTable) -> Statement:
-    """Lets other roles see only the documents of the tenant in their setting."""
+    """The statement that limits other roles to the documents of the tenant in their setting."""
     return sql.SQL(
         "ALTER TABLE {0} ENABLE ROW LEVEL SECURITY; DROP POLICY IF EXISTS tenant ON {0}; "
         "CREATE POLICY tenant ON {0} FOR SELECT USING (tenant_key = current_setting('chunksink.tenant_key', true)); "
@@ -192,10 +192,7 @@ def ensure_schema(connection: Connection, where: str, schema: str, language: str
 
 
 def create_table(connection: Connection, build: BuildTable, dimensions: int | None) -> None:
-    """Create an empty build without its search indexes.
-
-    Unpacking `words` for each rank would take longer than reading it.
-    """
+    """Create an empty build without its search indexes."""
     columns = [
         sql.SQL("{} {}{}").format(sql.Identifier(name), sql.SQL(kind), sql.SQL(_COLLATE.get(kind, "")))
         for name, kind in COLUMN_TYPES.items()
@@ -215,14 +212,15 @@ def _create_plain_index(build: BuildTable, column: str) -> Statement:
 
 
 _IN_ONE_PIECE = "toast_tuple_target = 8160"
-"""Rows are split and compressed only if they are larger than a page."""
+"""Rows are split and compressed only if they are larger than a page: unpacking `words` for each rank would take longer
+than reading it."""
 _PLAIN_INDEXES = ("parent_id", "tenant_key")
 _GIN_INDEXES = {"words": "words", "filters": "fields jsonb_path_ops, tags, authors"}
 _COLLATE = {"text": ' COLLATE "C"', "text[]": ' COLLATE "C"'}
 
 
 def missing(connection: Connection, build: BuildTable, options: PostgresOptions) -> dict[str, Statement]:
-    """By name: the statements that create the indexes and the protection which the build lacks."""
+    """The statements that create what the build lacks: indexes, and the protection of rows. By name."""
     of_table = sql.SQL(
         "SELECT atttypmod, relrowsecurity FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid "
         "WHERE attrelid = %s::regclass AND attname = 'embedding'"
@@ -308,7 +306,7 @@ def fields_of(row: Sequence[Any]) -> dict[str, Any]:
 
 
 def halfvec_dimensions(connection: Connection, build: BuildTable) -> int:
-    """The length of the vectors if the vector index has halves of them, else 0."""
+    """The length of the vectors if the vector index has the type halfvec, else 0."""
     statement = sql.SQL(
         "SELECT (regexp_match(indexdef, 'halfvec\\((\\d+)\\)'))[1]::int FROM pg_indexes "
         "WHERE schemaname = %s AND indexname = %s"
@@ -318,7 +316,7 @@ def halfvec_dimensions(connection: Connection, build: BuildTable) -> int:
 
 
 def is_storable(text: str) -> bool:
-    """Whether PostgreSQL can have this text. It has no U+0000 and no half of a surrogate pair."""
+    """Whether PostgreSQL can store this text: it cannot store U+0000 and half of a surrogate pair."""
     return not _IMPOSSIBLE.search(text)
 
 

@@ -23,10 +23,10 @@ from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece, Sort
 _BY_LENGTH = 1
 """PostgreSQL's code for dividing a rank by 1 + the logarithm of the document's length."""
 _MOST_RANK = 5.0
-"""About the largest ratio of two ranks of one word. A document with only a word that counts less than this share of the
-rarest word is not among the best, so it is not ranked."""
+"""About the largest ratio of two ranks of one word. So a document is not among the best if the rarest word counts more
+than this many times as much as all its words. Such documents are not ranked at first."""
 _MOST_COUNTED = 5000
-"""Documents that have a word. A word that is in more is assumed to be in many more: counting them takes long."""
+"""Counting the documents with a word ends here, because it takes long. The number is then estimated."""
 _NAMES = [name for names in words.SEARCHED.values() for name in names]
 _SEARCHED = sql.SQL(", ").join(map(sql.Identifier, _NAMES))
 
@@ -78,7 +78,7 @@ class Search:
         return vocabulary.corrections(self._connection, self._build, query, self._occurring)
 
     def _occurring(self, some: Sequence[str]) -> list[str]:
-        """Those words of which a document that passes the filters has a form."""
+        """The words that occur, in any form, in a document that passes the filters."""
         if not some:
             return []
         found = [self._matches(words.adjacent(word)).and_(self._filters) for word in some]
@@ -158,7 +158,7 @@ class Search:
         return Condition(sql.SQL("id = ANY(%s)"), [exact])
 
     def _weights(self, terms: dict[str, float]) -> dict[str, float]:
-        """By term: its inverse frequency, as in BM25, times how much it counts."""
+        """By term: its inverse frequency, as in BM25, times its factor."""
         # The planner's statistics are of all tenants.
         numbers = {} if self._tenant.values else self._numbers_of_common(terms)
         counted = [term for term in terms if term not in numbers]

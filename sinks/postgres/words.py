@@ -25,7 +25,7 @@ _LONGEST = 200
 _ASCII_WORD = re.compile(f"[0-9a-z]{{1,{_LONGEST}}}")
 _MAX_TERMS = 48
 _OF_PREFIX = 0.5
-"""The weight of words that only begin with the last word, which are guesses."""
+"""The factor of words that begin with the last word, because it may be complete."""
 
 
 def indexed(document: Document) -> list[str]:
@@ -41,7 +41,7 @@ def _texts(value: str | Sequence[str] | None) -> Sequence[str]:
 
 
 def split(text: str) -> list[str]:
-    """The words of a text. A run of a script without spaces gives all pairs of neighbours and its last character."""
+    """The words of a text. For a run of a script without spaces: all pairs of neighbours, and its last character."""
     if text.isascii():
         return _ASCII_WORD.findall(text.lower())
     words: list[str] = []
@@ -60,7 +60,7 @@ def folded(text: str) -> str:
 
 
 def terms(query: Query) -> dict[str, float]:
-    """The terms of a query in the syntax of to_tsquery, and how much each counts. The last word may be a beginning."""
+    """The terms of a query in the syntax of to_tsquery, with their factors. The last word may be incomplete."""
     found = {expression: 1.0 for word in query.words if (expression := adjacent(word))}
     for run in query.runs:
         pairs = [part for part in split(run) if len(part) > 1]
