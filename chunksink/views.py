@@ -9,7 +9,7 @@ from typing import Any
 from chunksink.chunkbus.errors import ChunkBusError
 from chunksink.rebuild.locks import reading_live
 from chunksink.rebuild.state import Generation, State
-from chunksink.search.circuit_breaker import CircuitBreaker
+from chunksink.search.circuit_breaker import with_circuit_breaker
 from chunksink.search.legs import EngineLeg, KeywordLeg, Legs, SemanticLeg
 from chunksink.search.query_vectors import Queries
 from chunksink.search.question import ENGINE, KEYWORD, SEMANTIC
@@ -84,7 +84,7 @@ def _legs(
             readable = capability(sink, SupportsReader)
             if readable is None:
                 continue
-            reader = stack.enter_context(closing(CircuitBreaker(readable.reader(build_id))))
+            reader = stack.enter_context(closing(with_circuit_breaker(readable.reader(build_id))))
         except (SinkError, ConfigError) as error:  # the other sinks answer
             failed[name] = str(error)
             continue

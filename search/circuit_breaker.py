@@ -1,30 +1,16 @@
 """A circuit breaker around a reader: after one search waited too long for the engine, the next ones fail at once."""
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
+from functools import partial
 from time import monotonic
-from typing import ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast
 
-from chunksink.sinks.capabilities import SupportsFamilies, SupportsPatterns, capability, required
-from chunksink.sinks.contract import Marker
-from chunksink.sinks.document import Document, Vectors
 from chunksink.sinks.errors import NotConfirmed, SinkError, Unreachable
-from chunksink.sinks.reader import (
-    FacetValue,
-    FamiliesOf,
-    Filter,
-    Hit,
-    HybridReader,
-    KeywordReader,
-    Piece,
-    Reader,
-    Sort,
-    VectorReader,
-    unknown,
-)
+from chunksink.sinks.reader import Reader
 
-C = TypeVar("C")
 P = ParamSpec("P")
+R = TypeVar("R", bound=Reader)
 T = TypeVar("T")
 
 OPEN_SECONDS = 10.0
@@ -32,14 +18,19 @@ _LONG_SECONDS = 1.0
 """A failure that took longer opens the breaker. Refused connections fail sooner."""
 
 
-class CircuitBreaker:
-    """Forwards the calls and capabilities of another reader.
+def with_circuit_breaker(reader: R, seconds: float = OPEN_SECONDS) -> R:
+    """The reader with all its capabilities.
 
     After a call that failed slowly, all calls fail at once with the same error. After `seconds`, one call tries the
     engine; if it succeeds, all calls go through again.
     """
+    return cast(R, _CircuitBreaker(reader, seconds))
 
-    def __init__(self, reader: Reader, seconds: float = OPEN_SECONDS) -> None:
+
+class _CircuitBreaker:
+    """Has all attributes of the reader. Calls of its methods go through `_call`."""
+
+    def __init__(self, reader: Reader, seconds: float) -> None:
         self._reader = reader
         self._seconds = seconds
         self._lock = threading.Lock()
@@ -47,66 +38,9 @@ class CircuitBreaker:
         self._until = 0.0
         self._refresh_is_due = False
 
-    def capability(self, kind: type[C]) -> C | None:
-        return cast(C, self) if capability(self._reader, kind) is not None else None
-
-    def marker(self) -> Marker | None:
-        return self._call(self._reader.marker)
-
-    def get(self, ids: Sequence[str]) -> list[Document]:
-        return self._call(self._reader.get, ids)
-
-    def search(
-        self,
-        query: str,
-        limit: int = 10,
-        filters: Sequence[Filter] = (),
-        *,
-        every: bool = False,
-        sort: Sort | None = None,
-    ) -> list[Hit]:
-        search = required(self._reader, KeywordReader).search
-        if sort is None:
-            return self._call(search, query, limit, filters, every=every)
-        return self._call(search, query, limit, filters, every=every, sort=sort)
-
-    def sources(self, filters: Sequence[Filter], limit: int) -> list[str]:
-        return self._call(required(self._reader, SupportsPatterns).sources, filters, limit)
-
-    def snippets(self, query: str, ids: Sequence[str], filters: Sequence[Filter] = ()) -> dict[str, tuple[Piece, ...]]:
-        return self._call(required(self._reader, KeywordReader).snippets, query, ids, filters)
-
-    def most_score(self, query: str, filters: Sequence[Filter] = ()) -> float | None:
-        return self._call(required(self._reader, KeywordReader).most_score, query, filters)
-
-    def corrections(self, query: str, filters: Sequence[Filter] = ()) -> dict[str, str]:
-        return self._call(required(self._reader, KeywordReader).corrections, query, filters)
-
-    def facets(
-        self,
-        query: str,
-        fields: Sequence[str],
-        filters: Sequence[Filter] = (),
-        limit: int = 100,
-        among: Sequence[str] | None = None,
-    ) -> dict[str, list[FacetValue]]:
-        return self._call(required(self._reader, KeywordReader).facets, query, fields, filters, limit, among)
-
-    def families(self, ids: Sequence[str]) -> Mapping[str, str]:
-        return self._call(required(self._reader, SupportsFamilies).families, ids)
-
-    def query(
-        self, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = (), families: FamiliesOf = unknown
-    ) -> list[Hit]:
-        return self._call(required(self._reader, VectorReader).query, vector, limit, filters, families)
-
-    def similarities(self, vector: Vectors, ids: Sequence[str]) -> dict[str, float]:
-        return self._call(required(self._reader, VectorReader).similarities, vector, ids)
-
-    def hybrid(
-        self, query: str, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = (), *, every: bool = False
-    ) -> list[Hit]:
-        return self._call(required(self._reader, HybridReader).hybrid, query, vector, limit, filters, every=every)
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._reader, name)
+        return partial(self._call, value) if callable(value) else value
 
     def refresh(self) -> None:
         """Postponed while the breaker is open: a refresh may succeed without the engine, and would close it."""

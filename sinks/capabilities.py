@@ -115,26 +115,9 @@ class SupportsPatterns(Protocol):
         """The families of all documents that pass; at most `limit`."""
 
 
-class Wrapper(Protocol):
-    """A wrapper that defines more methods than its wrapped object has."""
-
-    def capability(self, kind: type[C]) -> C | None:
-        """The wrapper itself, if the wrapped object has this capability; else None."""
-
-
 def capability(owner: object, kind: type[C]) -> C | None:
     """`owner` (a sink, build or reader) typed as `kind`; None if it lacks that capability."""
-    if _has(owner, Wrapper):
-        return owner.capability(kind)
     return owner if _has(owner, kind) else None
-
-
-def required(owner: object, kind: type[C]) -> C:
-    """As `capability`, but raises `TypeError` if it is missing."""
-    capable = capability(owner, kind)
-    if capable is None:
-        raise TypeError(f"{owner!r} does not implement {kind.__name__}")
-    return capable
 
 
 def _has(owner: object, kind: type[C]) -> TypeGuard[C]:

@@ -16,7 +16,7 @@ import chunksink.sinks.meilisearch.reader as meilisearch_reader
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.embeddings.settings import EncoderSettings, open_encoder
 from chunksink.rebuild.recall import GOAL, NEAREST, WORN, Recall
-from chunksink.sinks.capabilities import SupportsNearest, SupportsReader, required
+from chunksink.sinks.capabilities import SupportsNearest, SupportsReader
 from chunksink.sinks.chroma import ChromaSink, Server
 from chunksink.sinks.chroma.client import open_folder
 from chunksink.sinks.chroma.folder import COLLECTION
@@ -27,6 +27,7 @@ from tests.conftest import HEAVY, ROOT
 from tests.embeddings.helpers import HashEncoder
 from tests.engines.servers import ChromaServer, MeilisearchServer
 from tests.support.bus import commit, source
+from tests.support.capabilities import required
 from tests.support.home import Home
 from tests.support.local_engines import chroma, memory
 from tests.support.memory_sink import MemoryReader, MemorySink

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from chunksink.search import circuit_breaker
-from chunksink.search.circuit_breaker import CircuitBreaker
+from chunksink.search.circuit_breaker import with_circuit_breaker
 from chunksink.search.legs import KeywordLeg, Legs
 from chunksink.search.query import search
 from chunksink.search.question import Question
@@ -68,7 +68,7 @@ def hit(query: str, *, every: bool = False) -> Hit:
 
 def test_calls_after_a_slow_failure_fail_at_once() -> None:
     engine = Engine(NotConfirmed("no answer in time"))
-    reader = CircuitBreaker(engine, seconds=0.3)
+    reader = with_circuit_breaker(engine, seconds=0.3)
     for _ in range(3):
         with pytest.raises(NotConfirmed):
             reader.search("cat")
@@ -82,7 +82,7 @@ def test_calls_after_a_slow_failure_fail_at_once() -> None:
 
 def test_one_call_tries_the_engine_after_the_pause() -> None:
     engine = Engine(NotConfirmed("no answer in time"))
-    reader = CircuitBreaker(engine, seconds=0.2)
+    reader = with_circuit_breaker(engine, seconds=0.2)
     with pytest.raises(NotConfirmed):
         reader.search("cat")
     time.sleep(0.25)
@@ -107,7 +107,7 @@ def test_one_call_tries_the_engine_after_the_pause() -> None:
 def test_refresh_is_postponed_until_the_engine_answers() -> None:
     """It does not wait, does not fail, and does not count as an answer of the engine."""
     engine = Engine(NotConfirmed("no answer in time"))
-    reader = CircuitBreaker(engine, seconds=0.2)
+    reader = with_circuit_breaker(engine, seconds=0.2)
     reader.refresh()
     assert engine.refreshed == 1
     with pytest.raises(NotConfirmed):
@@ -123,7 +123,7 @@ def test_refresh_is_postponed_until_the_engine_answers() -> None:
 
 def test_refresh_stays_due_if_it_fails_or_is_requested_meanwhile() -> None:
     engine = Engine(NotConfirmed("no answer in time"))
-    reader = CircuitBreaker(engine, seconds=0.0)
+    reader = with_circuit_breaker(engine, seconds=0.0)
 
     def fails() -> None:
         raise NotConfirmed("no answer in time")
@@ -154,7 +154,7 @@ def test_only_slow_failures_open_the_breaker(
     monkeypatch.setattr(circuit_breaker, "_LONG_SECONDS", 0.05)
     engine = Engine(failure)
     engine.seconds = seconds
-    reader = CircuitBreaker(engine)
+    reader = with_circuit_breaker(engine)
     for _ in range(2):
         with pytest.raises(type(failure)):
             reader.search("cat")
@@ -168,7 +168,7 @@ def test_breaker_has_the_capabilities_of_its_reader(legs: Legs) -> None:
         (legs.keyword.reader, [KeywordReader, SupportsFamilies]),
         (legs.semantic.reader, [VectorReader]),
     ):
-        breaker = CircuitBreaker(reader)
+        breaker = with_circuit_breaker(reader)
         assert [kind for kind in kinds if capability(breaker, kind) is breaker] == expected
         assert [kind for kind in kinds if capability(breaker, kind) is None] == [
             kind for kind in kinds if kind not in expected
@@ -177,7 +177,7 @@ def test_breaker_has_the_capabilities_of_its_reader(legs: Legs) -> None:
 
 def test_breaker_forwards_all_calls(legs: Legs) -> None:
     assert legs.keyword is not None and legs.semantic is not None
-    words, plain = CircuitBreaker(legs.keyword.reader), legs.keyword.reader
+    words, plain = with_circuit_breaker(legs.keyword.reader), legs.keyword.reader
     ids = [found.id for found in plain.search("cat")]
     filters = [Filter("language", any_of=("none",))]
     assert (words.marker(), words.get(ids)) == (plain.marker(), plain.get(ids))
@@ -186,14 +186,14 @@ def test_breaker_forwards_all_calls(legs: Legs) -> None:
     assert words.most_score("cat") == plain.most_score("cat")
     assert words.facets("cat", ["language"]) == plain.facets("cat", ["language"])
     assert words.families(ids).keys() == set(ids) != set()
-    vectors, nearest, vector = CircuitBreaker(legs.semantic.reader), legs.semantic.reader, meaning("cat")
+    vectors, nearest, vector = with_circuit_breaker(legs.semantic.reader), legs.semantic.reader, meaning("cat")
     assert vectors.query(vector, 1) == nearest.query(vector, 1) != []
     assert vectors.similarities(vector, ids) == nearest.similarities(vector, ids) != {}
 
 
 def test_silent_meilisearch_costs_one_timeout(silent: str, legs: Legs) -> None:
     with closing(Connection(silent, "key", timeout=TIMEOUT)) as connection:
-        keyword = KeywordLeg(CircuitBreaker(MeilisearchReader(connection, "chunks")), "meilisearch", "words")
+        keyword = KeywordLeg(with_circuit_breaker(MeilisearchReader(connection, "chunks")), "meilisearch", "words")
         stopped = replace(legs, keyword=keyword)
         began = time.monotonic()
         answers = [search(stopped, Question("cat", context=1, facets=("language",))) for _ in range(5)]
@@ -222,7 +222,9 @@ def test_semantic_search_answers_if_the_keyword_engine_is_silent(legs: Legs) -> 
     assert legs.semantic is not None
     silent_words = replace(
         legs,
-        semantic=replace(legs.semantic, families=CircuitBreaker(Failing(NotConfirmed("no answer in time"))).families),
+        semantic=replace(
+            legs.semantic, families=with_circuit_breaker(Failing(NotConfirmed("no answer in time"))).families
+        ),
     )
     expected, answer = (search(each, Question("cat", mode="semantic")) for each in (legs, silent_words))
     assert [hit.parent_id for hit in answer] == [hit.parent_id for hit in expected] != []

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from chunksink.settings.config import ConfigError
 from chunksink.settings.fields import FieldOptions, FieldType
-from chunksink.sinks.capabilities import SupportsReader, required
+from chunksink.sinks.capabilities import SupportsReader
 from chunksink.sinks.chroma import EmbeddedChromaSink
 from chunksink.sinks.conformance.samples import DIMENSIONS, FIELDS, fill, marker, records, vector, with_vectors
 from chunksink.sinks.custom_fields import MAX_MEMBERS, MAX_METADATA, NO_FIELDS, FieldSet
@@ -24,6 +24,7 @@ from chunksink.sinks.projection import PROJECTION_VERSION, fields_in, project_fa
 from chunksink.sinks.reader import Filter
 from tests.conftest import HEAVY
 from tests.engines.servers import MeilisearchServer
+from tests.support.capabilities import required
 from tests.support.chunks import JUNK, chunk
 from tests.support.meilisearch import served
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from chunksink.sinks.capabilities import SupportsReader, required
+from chunksink.sinks.capabilities import SupportsReader
 from chunksink.sinks.conformance.samples import DIMENSIONS, fill, marker, records, with_vectors
 from chunksink.sinks.fts import FtsSink
 from chunksink.sinks.projection import project_family
 from tests.engines.servers import MeilisearchServer
+from tests.support.capabilities import required
 from tests.support.meilisearch import served
 
 TEXTS = {
