@@ -39,12 +39,12 @@ def open_store(
     migrations: Migrations,
     *,
     pragmas: Sequence[str] = (),
-    form: Sequence[str] = (),
+    new_file_pragmas: Sequence[str] = (),
     one_thread: bool = True,
 ) -> Database:
     """The database at `path`, for one writer and any number of readers.
 
-    `pragmas` apply to the connection, `form` to a new file. If several threads share the connection (not
+    `pragmas` apply to the connection, `new_file_pragmas` to a new file. If several threads share the connection (not
     `one_thread`), the caller must let only one use it at a time.
     """
     from sqlite_utils import Database  # not needed for a validation
@@ -59,7 +59,7 @@ def open_store(
             for pragma in (f"busy_timeout = {_BUSY_MILLISECONDS}", f"cache_size = -{_CACHE_KIB}", *pragmas):
                 db.execute(f"pragma {pragma}")
             with opening(path):  # two processes may both find it new
-                for pragma in form if not path.stat().st_size else ():
+                for pragma in new_file_pragmas if not path.stat().st_size else ():
                     db.execute(f"pragma {pragma}")
                 db.enable_wal()
                 _refuse_newer(db, path, migrations)

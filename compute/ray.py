@@ -250,7 +250,7 @@ class _Run:
             self._repeat(block, f"the worker on {receipt.node}: {receipt.failure}")
             return
         if receipt.segment is not None:
-            imported = self.embedder.import_segments(open_storage(self.segments), [receipt.segment.name])
+            imported = self.embedder.import_segments(open_storage(self.segments), [receipt.segment])
             for bad in imported.bad:
                 raise ComputeError(
                     f"a worker on {receipt.node} wrote {bad.name} to {self.segments}, which this machine cannot use: "

@@ -21,7 +21,7 @@ from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.reader import PartitionReader
 from chunksink.chunkbus.storage import open_storage
 from chunksink.embeddings.encoder import Encoder, Passage
-from chunksink.embeddings.segments import SegmentReceipt, write_segment
+from chunksink.embeddings.segments import write_segment
 from chunksink.embeddings.settings import EncoderSettings, open_encoder
 from chunksink.embeddings.vectors import problems_of
 from chunksink.rebuild.catalog import TextPlace
@@ -67,8 +67,8 @@ class BlockReceipt:
     """The result of a block of texts."""
 
     node: str
-    segment: SegmentReceipt | None = None
-    """None if no text has a vector."""
+    segment: str | None = None
+    """Its name; None if no text has a vector."""
     texts: int = 0
     text_bytes: int = 0
     problems: dict[bytes, str] = field(default_factory=dict)
@@ -130,14 +130,14 @@ class Worker:
                 for position, count in zip(batch.positions, batch.tokens, strict=True):
                     tokens[position] = count
         good = [position for position in range(len(keys)) if position not in problems]
-        receipt = None
+        segment = None
         if good:
             storage = open_storage(self._job.segments)
             some_keys, some_tokens = [keys[each] for each in good], [tokens[each] for each in good]
-            receipt = write_segment(storage, info, some_keys, rows[good], some_tokens)
+            segment = write_segment(storage, info, some_keys, rows[good], some_tokens)
         return BlockReceipt(
             self._node,
-            receipt,
+            segment,
             len(good),
             sum(len(texts[position].encode("utf-8", "surrogatepass")) for position in good),
             {keys[position]: problem for position, problem in problems.items()},

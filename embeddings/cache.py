@@ -26,17 +26,17 @@ import orjson
 from chunksink.embeddings.cachefile import CacheFile, inode
 from chunksink.embeddings.encoder import ModelInfo, PrecisionRequest, Vectors, satisfying
 from chunksink.embeddings.errors import CacheDamaged, WrongVectors
-from chunksink.embeddings.references import halves, raw_fingerprint
-from chunksink.embeddings.rows import CODES, COLUMNS, flaw, seal
+from chunksink.embeddings.references import raw_fingerprint, split_key
+from chunksink.embeddings.rows import CODES, COLUMNS, flaw, row_of
 
 Row = tuple[Any, ...]
-"""A fingerprint and the values of `COLUMNS`, as `seal` returns them."""
+"""A fingerprint and the values of `COLUMNS`."""
 
 _LOOKUP_SIZE = 1000
 _COLUMNS = f"vector (producer, fingerprint, {COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 _REPLACE = f"INSERT OR REPLACE INTO {_COLUMNS}"
-"""Replaces a row by a new one, with an id above all existing ones."""
-_INSERT = f"""
+"""Replaces a row by a new one. Its id is above all existing ones, so it is not outdated."""
+_INSERT_OR_IMPROVE = f"""
 INSERT INTO {_COLUMNS}
 ON CONFLICT (fingerprint, text_hash, context_hash) DO UPDATE SET
     precision = excluded.precision, tokens = excluded.tokens, producer = excluded.producer,
@@ -58,17 +58,15 @@ class Origin:
     @classmethod
     def of(cls, info: ModelInfo) -> Self:
         details = asdict(info) | {"libraries": dict(info.libraries)}
-        for passing in ("libraries", "device", "runtime", "precision", "requested", "fingerprint", "files"):
-            del details[passing]
+        for name in ("libraries", "device", "runtime", "precision", "requested", "fingerprint", "files"):
+            del details[name]
         libraries = {"libraries": dict(info.libraries), "device": info.device}
         producer = orjson.dumps(libraries, option=orjson.OPT_SORT_KEYS).decode()
         return cls(info.fingerprint, orjson.dumps(details).decode(), producer)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Found:
-    """The result of a lookup."""
-
+class LookupResult:
     positions: np.ndarray[Any, np.dtype[np.intp]]
     """Indices into the requested keys."""
     vectors: Vectors
@@ -85,10 +83,9 @@ class VectorCache(CacheFile):
     """An open cache. Usable from several threads; each process opens its own."""
 
     def __init__(self, path: Path) -> None:
-        """Use `open`."""
         super().__init__(path)
         self._outdated: dict[bytes, tuple[int, int]] = {}
-        """By model: the file's inode, and a row id. Rows up to this id are being recomputed and count as missing."""
+        """By model: the inode of the file, and the id of the last row that is being recomputed."""
 
     @classmethod
     def open(cls, path: Path | str, *, replace_damaged: bool = True) -> Self:
@@ -114,10 +111,10 @@ class VectorCache(CacheFile):
         *,
         dimension: int,
         request: PrecisionRequest = "auto",
-    ) -> Found:
+    ) -> LookupResult:
         """The cached vectors of these keys that satisfy the request. The keys are raw bytes and distinct."""
         model, codes = raw_fingerprint(fingerprint), {CODES[precision] for precision in satisfying(request)}
-        place = {halves(key): number for number, key in enumerate(keys)}
+        place = {split_key(key): number for number, key in enumerate(keys)}
         if len(place) != len(keys):
             raise ValueError("the keys of one lookup must be distinct")
         positions: list[int] = []
@@ -142,7 +139,7 @@ class VectorCache(CacheFile):
                     lengths.append(tokens)
         vectors = np.frombuffer(b"".join(blobs), dtype="<f4").reshape(len(blobs), dimension)
         where, found_tokens = np.array(positions, dtype=np.intp), np.array(lengths, dtype=np.int64)
-        return Found(where, vectors, found_tokens, tuple(corrupt), tuple(outdated))
+        return LookupResult(where, vectors, found_tokens, tuple(corrupt), tuple(outdated))
 
     def rows(self, model: bytes, keys: Sequence[bytes]) -> list[tuple[Any, ...]]:
         """The id and `COLUMNS` of the rows with these keys, unchecked. Takes up to a thousand distinct keys."""
@@ -152,7 +149,7 @@ class VectorCache(CacheFile):
         return self.read(
             f"WITH wanted (text, context) AS (VALUES {pairs}) SELECT id, {COLUMNS} FROM wanted CROSS JOIN vector "
             "ON fingerprint = ? AND text_hash = text AND context_hash = context",  # three times as fast as IN
-            (*chain.from_iterable(map(halves, keys)), model),
+            (*chain.from_iterable(map(split_key, keys)), model),
         )
 
     def rows_of_model(self, fingerprint: str) -> int:
@@ -185,26 +182,28 @@ class VectorCache(CacheFile):
         If a vector is not finite or has the wrong dimension, nothing is committed.
         """
         replacing = set(replaced)
-        rows = sealed(info, keys, vectors, tokens)
+        rows = rows_of_vectors(info, keys, vectors, tokens)
         with self.transaction() as connection:
             producer = _register(connection, Origin.of(info))
             for key, row in zip(keys, rows, strict=True):
-                connection.execute(_REPLACE if key in replacing else _INSERT, (producer, *row))
+                connection.execute(_REPLACE if key in replacing else _INSERT_OR_IMPROVE, (producer, *row))
 
-    def add(self, origin: Origin, rows: Sequence[Row], *, completes: str | None = None, of_rows: int = 0) -> int:
-        """Commits rows that were computed elsewhere and passed `flaw`. Returns how many were missing or less precise.
-
-        `completes` records in the same transaction that this segment of `of_rows` rows has been imported.
-        """
+    def add(self, origin: Origin, rows: Sequence[Row]) -> int:
+        """Commits rows that passed `flaw`. Returns how many of them were missing or less precise."""
         with self.transaction() as connection:
             producer = _register(connection, origin)
-            added = connection.executemany(_INSERT, ((producer, *row) for row in rows)).rowcount
-            if completes is not None:
-                connection.execute("INSERT OR REPLACE INTO segment VALUES (?, ?)", (completes, of_rows))
+            added = connection.executemany(_INSERT_OR_IMPROVE, ((producer, *row) for row in rows)).rowcount
         return max(added, 0)  # -1 without rows
 
+    def record_segment(self, name: str, rows: int) -> None:
+        """Records that all rows of a segment have been added."""
+        with self.transaction() as connection:
+            connection.execute("INSERT OR REPLACE INTO segment VALUES (?, ?)", (name, rows))
 
-def sealed(info: ModelInfo, keys: Sequence[bytes], vectors: Vectors, tokens: Sequence[int] | None) -> list[Row]:
+
+def rows_of_vectors(
+    info: ModelInfo, keys: Sequence[bytes], vectors: Vectors, tokens: Sequence[int] | None
+) -> list[Row]:
     """The rows of these vectors; `WrongVectors` if one is not finite or has the wrong dimension."""
     if vectors.shape != (len(keys), info.dimension):
         raise WrongVectors(f"{vectors.shape} is not {len(keys)} vectors of {info.dimension} dimensions")
@@ -214,7 +213,7 @@ def sealed(info: ModelInfo, keys: Sequence[bytes], vectors: Vectors, tokens: Seq
     counts = tokens if tokens is not None else [0] * len(keys)
     stored = np.ascontiguousarray(vectors, dtype="<f4")
     return [
-        seal(model, key, code, int(count), vector.tobytes())
+        row_of(model, key, code, int(count), vector.tobytes())
         for key, count, vector in zip(keys, counts, stored, strict=True)
     ]
 

@@ -28,7 +28,7 @@ from chunksink.embeddings.errors import (
     CacheTooNew,
     CacheUnavailable,
 )
-from chunksink.embeddings.references import halves
+from chunksink.embeddings.references import split_key
 
 if TYPE_CHECKING:
     from sqlite_utils import Database, Migrations
@@ -40,7 +40,7 @@ _APPLICATION_ID = 0x43534B45
 _PAGE_SIZE = 8192
 """Five vectors of 384 dimensions to a page."""
 _START = b"SQLite format 3\x00" + _PAGE_SIZE.to_bytes(2, "big")
-_FORM = (f"page_size = {_PAGE_SIZE}", "auto_vacuum = incremental")
+_NEW_FILE_PRAGMAS = (f"page_size = {_PAGE_SIZE}", "auto_vacuum = incremental")
 _PRAGMAS = (
     "synchronous = normal",
     "cell_size_check = on",
@@ -77,8 +77,8 @@ _TABLES = (
 _CONTEXT = "context_hash BLOB NOT NULL DEFAULT x''"
 _KEY = "CREATE UNIQUE INDEX vector_key ON vector (fingerprint, text_hash, context_hash)"
 _SEGMENT = "CREATE TABLE segment (name TEXT PRIMARY KEY, rows INTEGER NOT NULL)"
-_CURRENT = {_TABLES[0], _TABLES[1], f"{_TABLES[2][:-1]}, {_CONTEXT})", _KEY, _SEGMENT}
-"""Exactly as SQLite records them, because `_live` compares them with the file's."""
+_CURRENT_TABLES = {_TABLES[0], _TABLES[1], f"{_TABLES[2][:-1]}, {_CONTEXT})", _KEY, _SEGMENT}
+"""Exactly as SQLite records them, because `_database` compares them with those of the file."""
 
 
 def _migrations() -> Migrations:
@@ -134,12 +134,12 @@ class CacheFile:
     def read(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """All rows of a short query."""
         with self._lock, _translated(self.path):
-            return self._live().conn.execute(sql, parameters).fetchall()
+            return self._database().conn.execute(sql, parameters).fetchall()
 
     def scan(self, sql: str, parameters: Sequence[object] = ()) -> Iterator[list[tuple[Any, ...]]]:
         """The rows of a long query, in batches. Read all of them before writing anything."""
         with self._lock, _translated(self.path):
-            cursor = self._live().conn.execute(sql, parameters)
+            cursor = self._database().conn.execute(sql, parameters)
             batch = cursor.fetchmany(_BATCH_ROWS)
         while batch:
             yield batch
@@ -150,7 +150,7 @@ class CacheFile:
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """A write transaction that excludes other writers. It is rolled back if the block or the commit raises."""
         with self._lock, _translated(self.path):
-            db = self._live()
+            db = self._database()
             try:
                 with write_transaction(db):
                     yield db.conn
@@ -158,22 +158,22 @@ class CacheFile:
                 self.close()  # in case the rollback failed
                 raise
 
-    def temporary(self, keys: Iterable[bytes]) -> str:
-        """The name of a temporary table with these keys, of `text_hash` and `context_hash`. It is on disk, visible to
-        this connection only, and replaced by the next call. An error of the iterable is not translated."""
-        rows = map(halves, keys)
+    def temporary_table(self, keys: Iterable[bytes]) -> str:
+        """Writes these keys to a temporary table of `text_hash` and `context_hash`, and returns its name. The next call
+        replaces it. An error of the iterable is not translated."""
+        rows = map(split_key, keys)
         columns = "text_hash BLOB, context_hash BLOB, PRIMARY KEY (text_hash, context_hash)"
         self.read("DROP TABLE IF EXISTS temp.wanted")
         self.read(f"CREATE TEMP TABLE wanted ({columns}) WITHOUT ROWID")
         while batch := list(islice(rows, _BATCH_ROWS)):
-            with self._lock, _translated(self.path), self._live().conn as connection:
+            with self._lock, _translated(self.path), self._database().conn as connection:
                 connection.executemany("INSERT OR IGNORE INTO temp.wanted VALUES (?, ?)", batch)
         return "temp.wanted"
 
     def shrink(self) -> None:
         """Returns the space of dropped rows to the file system."""
         with self._lock, _translated(self.path):
-            connection = self._live().conn
+            connection = self._database().conn
             connection.executescript("PRAGMA incremental_vacuum")  # a script runs it to its end
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
@@ -188,20 +188,22 @@ class CacheFile:
                     return None
                 kept = _set_aside(self.path)
             self.set_aside += (kept,)
-            self._live()
+            self._database()
             return kept
 
-    def _live(self) -> Database:
+    def _database(self) -> Database:
         """The open database. If another process has set the file aside, the new file is opened."""
         if self._db is not None and self._inode != inode(self.path):
             self.close()
         if self._db is None:
             self._inode = inode(self.path)
             _refuse_foreign(self.path)
-            self._db = open_store(self.path, _migrations(), pragmas=_PRAGMAS, form=_FORM, one_thread=False)
+            self._db = open_store(
+                self.path, _migrations(), pragmas=_PRAGMAS, new_file_pragmas=_NEW_FILE_PRAGMAS, one_thread=False
+            )
             self._db.conn.text_factory = partial(str, encoding="utf-8", errors="replace")
             self._inode = inode(self.path)
-            if not {(sql,) for sql in _CURRENT} <= set(self._db.execute("SELECT sql FROM sqlite_master")):
+            if not {(sql,) for sql in _CURRENT_TABLES} <= set(self._db.execute("SELECT sql FROM sqlite_master")):
                 raise _damaged(self.path, "its tables have changed")
         return self._db
 

@@ -10,7 +10,6 @@ from typing import Self
 
 from chunksink.embeddings.errors import CacheBusy
 
-_COMMIT_ROWS = 4000
 _LOOK_SECONDS = 0.25
 
 
@@ -52,8 +51,8 @@ class Committer:
         self._pending.append(Computed(key, tokens, time.monotonic()))
 
     def commit_if_due(self) -> None:
-        pending = self._pending[:1]
-        if pending and (time.monotonic() - pending[0].since >= self._seconds or len(self._pending) >= _COMMIT_ROWS):
+        oldest = self._pending[:1]  # the other thread may empty the list
+        if oldest and time.monotonic() - oldest[0].since >= self._seconds:
             self._commit_all()
 
     def _commit_all(self) -> None:

@@ -18,7 +18,7 @@ class LazyEncoder(Encoder):
         self._encoder: Encoder | None = None
 
     @classmethod
-    def at_once(cls, open_encoder: Callable[[], Encoder]) -> LazyEncoder:
+    def loaded(cls, open_encoder: Callable[[], Encoder]) -> LazyEncoder:
         """Opens the encoder now, to learn its `info`, and measures how long that takes."""
         started = monotonic()
         encoder = open_encoder()

@@ -95,14 +95,14 @@ def verify(cache: VectorCache, *, repair: bool = False, progress: Progress | Non
 
 
 def find_surplus(cache: VectorCache, *, keys: Iterable[VectorKey], fingerprints: Collection[str] | None) -> Surplus:
-    """Rows whose keys are neither listed nor those of probes, and rows of models that are not listed.
+    """Rows of texts and models that no build needs.
 
-    `keys` lists those of the current chunks, `fingerprints` the models of the live, previous and unfinished
-    builds; None lists every model.
+    `keys` are those of the current chunks, `fingerprints` the models of the live, previous and unfinished builds; None
+    keeps every model. Probes are always kept, and not counted.
     """
     models = [raw_fingerprint(fingerprint) for fingerprint in fingerprints or ()]
     of_model = "TRUE" if fingerprints is None else f"fingerprint IN ({','.join('?' * len(models))})"
-    table = cache.temporary(chain(PROBES, map(raw_key, keys)))
+    table = cache.temporary_table(chain(PROBES, map(raw_key, keys)))
     listed = f"(text_hash, context_hash) IN {table}"
     surplus = _rows_where(cache, f"({of_model} AND {listed}) IS NOT TRUE", models)
     [(probes,)] = cache.read(
@@ -111,14 +111,14 @@ def find_surplus(cache: VectorCache, *, keys: Iterable[VectorKey], fingerprints:
     return replace(surplus, kept_rows=surplus.kept_rows - probes)
 
 
-def rows_of(cache: VectorCache, fingerprint: str, last: int) -> Surplus:
+def rows_of_model(cache: VectorCache, fingerprint: str, last: int) -> Surplus:
     """The rows of one model up to the row `last`."""
     return _rows_where(cache, "fingerprint = ? AND id <= ?", (raw_fingerprint(fingerprint), last))
 
 
-def rows_with(cache: VectorCache, text_hashes: Iterable[VectorKey]) -> Surplus:
+def rows_of_texts(cache: VectorCache, text_hashes: Iterable[VectorKey]) -> Surplus:
     """All rows of these texts, of every model and in every context."""
-    table = cache.temporary(map(raw_key, text_hashes))
+    table = cache.temporary_table(map(raw_key, text_hashes))
     return _rows_where(cache, f"text_hash IN (SELECT text_hash FROM {table})")
 
 
@@ -155,8 +155,8 @@ def _delete(cache: VectorCache, ids: Sequence[int]) -> None:
 
 
 def _ref_of(*columns: object) -> str:
-    fingerprint, *halves = (column if isinstance(column, bytes) else b"" for column in columns)
+    fingerprint, *hashes = (column if isinstance(column, bytes) else b"" for column in columns)
     try:
-        return str(embedding_ref(fingerprint.hex(), b"".join(halves)))
+        return embedding_ref(fingerprint.hex(), b"".join(hashes))
     except BadReference:
         return "cache:unreadable key"

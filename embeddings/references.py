@@ -1,18 +1,17 @@
 """Names of cached vectors: vector keys, fingerprints and the `embedding_ref` of the contract.
 
 The key of a vector under one model is the hash of its text, followed by the hash of the context if there is one.
-An `embedding_ref` points to a cached vector and never contains it:
+An `embedding_ref` names a cached vector:
 
     cache:<model fingerprint, 64 hex digits>/<key, 64 or 96 hex digits>
 
-It is valid on every machine whose cache has that row, because both halves depend on content only.
+It is valid on every machine whose cache has that row, because fingerprint and key depend on content only.
 Callers pass keys as `sha256:<hex>`, as hex or as 32 or 48 raw bytes; this package uses the raw bytes.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from chunksink.embeddings.context import CONTEXT_BYTES
 from chunksink.embeddings.errors import BadReference
@@ -39,8 +38,8 @@ def raw_key(key: VectorKey) -> bytes:
     raise BadReference(f"not the key of a vector: {key!r:.100}")
 
 
-def halves(key: bytes) -> tuple[bytes, bytes]:
-    """The hashes of text and context; the second is empty without context."""
+def split_key(key: bytes) -> tuple[bytes, bytes]:
+    """The hash of the text, and that of the context, which is empty without a context."""
     return key[:TEXT_BYTES], key[TEXT_BYTES:]
 
 
@@ -51,25 +50,13 @@ def raw_fingerprint(fingerprint: str) -> bytes:
     raise BadReference(f"not a model fingerprint: {fingerprint!r:.100}")
 
 
-@dataclass(frozen=True, slots=True)
-class EmbeddingRef:
-    """A pointer into the cache; `str()` returns the form that chunks contain."""
-
-    fingerprint: str
-    key: str
-
-    def __str__(self) -> str:
-        return f"cache:{self.fingerprint}/{self.key}"
+def embedding_ref(fingerprint: str, key: VectorKey) -> str:
+    return f"cache:{raw_fingerprint(fingerprint).hex()}/{raw_key(key).hex()}"
 
 
-def embedding_ref(fingerprint: str, key: VectorKey) -> EmbeddingRef:
-    """The pointer to one vector under one model."""
-    return EmbeddingRef(raw_fingerprint(fingerprint).hex(), raw_key(key).hex())
-
-
-def parse_ref(ref: str) -> EmbeddingRef:
-    """Reads an `embedding_ref`; `BadReference` names the problem."""
+def parse_ref(ref: str) -> tuple[bytes, bytes]:
+    """The fingerprint and the key in an `embedding_ref`."""
     match = _REF.fullmatch(ref)
     if match is None:
         raise BadReference(f"not of the form cache:FINGERPRINT/KEY (64 hex digits, then 64 or 96): {ref!r:.200}")
-    return embedding_ref(*match.groups())
+    return bytes.fromhex(match[1]), bytes.fromhex(match[2])

@@ -14,7 +14,7 @@ import numpy as np
 
 from chunksink.embeddings.context import CONTEXT_BYTES
 from chunksink.embeddings.encoder import Precision
-from chunksink.embeddings.references import TEXT_BYTES, halves
+from chunksink.embeddings.references import TEXT_BYTES, split_key
 
 CODES: dict[Precision, int] = {"float32": 1, "bfloat16": 2, "int8": 3}
 """The stored number of each precision. A lower number is more precise."""
@@ -23,7 +23,6 @@ PRECISIONS: dict[int, Precision] = {code: precision for precision, code in CODES
 
 COLUMNS = "text_hash, context_hash, precision, tokens, checksum, vector"
 """The columns that `flaw` checks, after the fingerprint."""
-_CONTEXT_SIZES = (0, CONTEXT_BYTES)
 
 _NUMBERS = struct.Struct("<BI")
 _MAX_TOKENS = 2**32 - 1
@@ -36,27 +35,27 @@ def checksum(fingerprint: bytes, key: bytes, precision: int, tokens: int, vector
     return hashlib.sha256(b"".join((fingerprint, key, numbers, vector))).digest()[:16]
 
 
-def seal(fingerprint: bytes, key: bytes, precision: int, tokens: int, vector: bytes) -> tuple[bytes | int, ...]:
-    """The fingerprint, and the values of `COLUMNS` with the checksum."""
+def row_of(fingerprint: bytes, key: bytes, precision: int, tokens: int, vector: bytes) -> tuple[bytes | int, ...]:
+    """The fingerprint, then the values of `COLUMNS`."""
     tokens = min(max(tokens, 0), _MAX_TOKENS)
     digest = checksum(fingerprint, key, precision, tokens, vector)
-    return fingerprint, *halves(key), precision, tokens, digest, vector
+    return fingerprint, *split_key(key), precision, tokens, digest, vector
 
 
 def flaw(row: tuple[object, ...], dimension: int | None = None) -> str | None:
-    """What is wrong with a row that was read from the file, or None. A damaged file may have values of any type."""
-    fingerprint, text_hash, context_hash, precision, tokens, digest, vector = row
-    if not (isinstance(fingerprint, bytes) and isinstance(text_hash, bytes) and isinstance(context_hash, bytes)):
-        return "wrong types"
-    if not isinstance(vector, bytes):
-        return "wrong types"
-    if not (isinstance(precision, int) and isinstance(tokens, int)) or not 0 <= tokens <= _MAX_TOKENS:
+    """Why a row that was read from the file is bad, or None. A damaged file may have values of any type."""
+    match row:
+        case bytes(model), bytes(text_hash), bytes(context_hash), int(precision), int(tokens), digest, bytes(vector):
+            pass
+        case _:
+            return "wrong types"
+    if not 0 <= tokens <= _MAX_TOKENS:
         return "wrong types"
     if precision not in PRECISIONS:
         return "unknown precision"
-    if not len(fingerprint) == len(text_hash) == TEXT_BYTES or len(context_hash) not in _CONTEXT_SIZES:
+    if not len(model) == len(text_hash) == TEXT_BYTES or len(context_hash) not in (0, CONTEXT_BYTES):
         return "not a key"
-    if digest != checksum(fingerprint, text_hash + context_hash, precision, tokens, vector):
+    if digest != checksum(model, text_hash + context_hash, precision, tokens, vector):
         return "checksum mismatch"
     if len(vector) % 4 or not vector or (dimension is not None and len(vector) != 4 * dimension):
         return "wrong dimension"

@@ -21,7 +21,7 @@ import orjson
 
 from chunksink.chunkbus.errors import ExtraMissing, extra_needed
 from chunksink.chunkbus.storage import Entry, Storage
-from chunksink.embeddings.cache import Origin, Row, VectorCache, sealed
+from chunksink.embeddings.cache import Origin, Row, VectorCache, rows_of_vectors
 from chunksink.embeddings.encoder import ModelInfo, Vectors
 from chunksink.embeddings.errors import SegmentUnreadable
 from chunksink.embeddings.references import TEXT_BYTES, raw_fingerprint
@@ -41,16 +41,6 @@ _VERSION = b"1"
 
 Progress = Callable[[int], object]
 """Called with the number of rows just done."""
-
-
-@dataclass(frozen=True, slots=True)
-class SegmentReceipt:
-    """A written segment."""
-
-    name: str
-    rows: int
-    bytes: int
-    fingerprint: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,11 +95,13 @@ def write_segment(
     keys: Sequence[bytes],
     vectors: Vectors,
     tokens: Sequence[int] | None = None,
-) -> SegmentReceipt:
-    """Writes vectors of distinct keys. WrongVectors if a vector is not finite or has the wrong dimension."""
-    name, content = _encoded(Origin.of(info), sorted(sealed(info, keys, vectors, tokens)), info.dimension)
+) -> str:
+    """Writes vectors of distinct keys, and returns the name of the segment. WrongVectors if a vector is not finite or
+    has the wrong dimension."""
+    rows = sorted(rows_of_vectors(info, keys, vectors, tokens))
+    name, content = _encoded(Origin.of(info), rows, info.dimension)
     storage.write(name, content)
-    return SegmentReceipt(name, len(keys), len(content), info.fingerprint)
+    return name
 
 
 def export_segments(
@@ -163,12 +155,12 @@ def import_segments(
 
 
 def segment_names(storage: Storage) -> list[str]:
-    """The files of the storage that end as segments do."""
+    """The files of the storage with the suffix of segments."""
     return sorted(entry.name for entry in storage.entries("") if entry.name.endswith(_SUFFIX))
 
 
 def imported_segments(cache: VectorCache, storage: Storage) -> list[Entry]:
-    """The segments of the storage that were imported: this cache does not need them any more."""
+    """The segments of the storage that this cache has imported and no longer needs."""
     known = _known(cache)
     return [entry for entry in storage.entries("") if entry.name in known]
 
@@ -200,7 +192,7 @@ def _import(cache: VectorCache, segment: Segment, name: str, report: ImportRepor
         report.bad_rows += len(batch) - len(sound)
         if progress:
             progress(len(batch))
-    cache.add(segment.origin, [], completes=name, of_rows=rows)
+    cache.record_segment(name, rows)
     report.segments += 1
 
 
@@ -229,7 +221,7 @@ def _rows_between(
         if progress:
             progress(len(batch))
     for producer, rows in sorted(by_producer.items()):
-        origin = _recorded(cache, model, producer)
+        origin = _origin_of(cache, model, producer)
         dimension = origin and _dimension(origin)
         sound = [row for row in rows if dimension and flaw(row, dimension) is None]
         report.bad_rows += len(rows) - len(sound)
@@ -238,7 +230,7 @@ def _rows_between(
             yield origin, dimension, sound
 
 
-def _recorded(cache: VectorCache, model: bytes, producer: int) -> Origin | None:
+def _origin_of(cache: VectorCache, model: bytes, producer: int) -> Origin | None:
     """None if the record is missing."""
     found = cache.read(
         "SELECT m.details, p.details FROM model m JOIN producer p USING (fingerprint) "

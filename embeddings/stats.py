@@ -13,7 +13,7 @@ import orjson
 
 from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.encoder import Precision, Vectors
-from chunksink.embeddings.references import EmbeddingRef, halves, parse_ref, raw_fingerprint, raw_key
+from chunksink.embeddings.references import parse_ref, raw_fingerprint, split_key
 from chunksink.embeddings.rows import PRECISIONS, flaw
 
 # LIMIT keeps SQLite from sorting the vectors themselves.
@@ -61,7 +61,7 @@ class CacheStats:
 class CachedVector:
     """One cached vector and everything recorded about it."""
 
-    ref: EmbeddingRef
+    ref: str
     model: str
     precision: Precision
     dimension: int
@@ -109,10 +109,10 @@ def model_limits(cache: VectorCache, fingerprint: str) -> tuple[int, str] | None
     return None if max_length is None else (max_length, unit)
 
 
-def show(cache: VectorCache, ref: str | EmbeddingRef) -> CachedVector | None:
+def show(cache: VectorCache, ref: str) -> CachedVector | None:
     """The vector that an `embedding_ref` points to; None if it is not cached or fails its check."""
-    pointer = parse_ref(ref) if isinstance(ref, str) else ref
-    model, key = raw_fingerprint(pointer.fingerprint), halves(raw_key(pointer.key))
+    model, raw_key = parse_ref(ref)
+    key = split_key(raw_key)
     rows = cache.read(
         "SELECT v.precision, v.tokens, v.checksum, v.vector, coalesce(CAST(m.name AS TEXT), ''), p.details "
         "FROM vector v LEFT JOIN model m ON m.fingerprint = v.fingerprint LEFT JOIN producer p ON p.id = v.producer "
@@ -126,7 +126,7 @@ def show(cache: VectorCache, ref: str | EmbeddingRef) -> CachedVector | None:
         return None
     vector = np.frombuffer(blob, dtype="<f4")
     return CachedVector(
-        ref=pointer,
+        ref=ref,
         model=name,
         precision=PRECISIONS[precision],
         dimension=len(vector),

@@ -13,7 +13,7 @@ from chunksink.embeddings.context import context_hash, context_of
 from chunksink.embeddings.encoder import Encoder, ModelInfo, Passage, Precision, PrecisionRequest, Vectors
 from chunksink.embeddings.errors import EmbeddingsError
 from chunksink.embeddings.lazy import LazyEncoder
-from chunksink.embeddings.maintenance import drop, rows_of, rows_with
+from chunksink.embeddings.maintenance import drop, rows_of_model, rows_of_texts
 from chunksink.embeddings.pool import EncoderPool
 from chunksink.embeddings.segments import ImportReport, import_segments, segment_names
 from chunksink.embeddings.settings import EncoderSettings, open_encoder, settled
@@ -119,7 +119,7 @@ class DocumentEmbedder:
         if last := self._cache.last_outdated(self.info.fingerprint):
             if self.info.device == "endpoint":  # not earlier: a concurrent run still compares with the old model
                 cache_probes(self._encoder, self._cache)
-            drop(self._cache, rows_of(self._cache, self.info.fingerprint, last))
+            drop(self._cache, rows_of_model(self._cache, self.info.fingerprint, last))
 
     def fill(self, passages: Iterable[Passage], on_encoded: Callable[[int], object]) -> None:
         """Compute and cache the missing vectors of these passages."""
@@ -157,7 +157,7 @@ class Embedders:
         """The embedder of the configured model, which is loaded at once to learn its fingerprint. `with_model` is False
         if no vectors are needed. Without `replace_damaged`, a damaged cache is an error."""
         load = partial(self._open, self.settings)
-        encoder = LazyEncoder.at_once(load) if with_model else LazyEncoder(NO_MODEL, load)
+        encoder = LazyEncoder.loaded(load) if with_model else LazyEncoder(NO_MODEL, load)
         return self._embedder(self.settings, encoder, replace_damaged)
 
     def of_live(
@@ -204,7 +204,7 @@ class Embedders:
                 for name in names:
                     storage.remove(name)
             rmtree(self._segments, ignore_errors=True)  # also unfinished files
-            rows = rows_with(cache, text_hashes)
+            rows = rows_of_texts(cache, text_hashes)
             drop(cache, rows)
         return rows.rows
 

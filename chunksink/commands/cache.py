@@ -137,13 +137,13 @@ def show_command(ref: str, as_json: bool) -> None:
         found = cached_vector(cache, ref)
     if found is None:
         raise Refusal(f"{ref} is not cached, or its row failed its check", Exit.USAGE)
-    document = asdict(found) | {"ref": str(found.ref), "vector": found.vector.tolist()}
+    document = asdict(found) | {"vector": found.vector.tolist()}
     show(as_json, document, _vector_lines(found))
 
 
 def _vector_lines(found: CachedVector) -> Iterator[str]:
     length = f", text of length {found.tokens:,}" if found.tokens else ""
-    yield str(found.ref)
+    yield found.ref
     yield labelled("model", printable(found.model) or "(not recorded)")
     yield labelled("vector", f"{found.dimension:,} dimensions, {found.precision}, norm {found.norm:.4f}{length}")
     yield labelled("begins", ", ".join(f"{number:.4f}" for number in found.vector[:_NUMBERS]) + " ...")

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from chunksink.chunkbus.storage import Storage
-from chunksink.embeddings.segments import SegmentReceipt, write_segment
+from chunksink.embeddings.segments import write_segment
 from tests.embeddings.helpers import HashEncoder, stream
 
 ENCODER = HashEncoder()
@@ -15,7 +15,7 @@ def keys_of(texts: Iterable[str], encoder: HashEncoder = ENCODER) -> list[bytes]
     return [encoder.info.key(passage.key) for passage in stream(texts)]
 
 
-def written(place: Storage, texts: list[str], encoder: HashEncoder = ENCODER) -> SegmentReceipt:
+def written(place: Storage, texts: list[str], encoder: HashEncoder = ENCODER) -> str:
     return write_segment(place, encoder.info, keys_of(texts, encoder), encoder.encode(texts))
 
 

@@ -11,8 +11,8 @@ from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.cachefile import _TABLES
 from chunksink.embeddings.context import before, context_hash, context_of
 from chunksink.embeddings.encoder import Passage
-from chunksink.embeddings.maintenance import drop, find_surplus, rows_with, verify
-from chunksink.embeddings.references import embedding_ref, parse_ref, raw_key
+from chunksink.embeddings.maintenance import drop, find_surplus, rows_of_texts, verify
+from chunksink.embeddings.references import embedding_ref, raw_key
 from chunksink.embeddings.stats import lengths, show
 from chunksink.embeddings.tokens import Layout, cut
 from chunksink.embeddings.vectors import EmbedReport, vectors_for
@@ -109,7 +109,7 @@ def test_cache_keeps_the_vectors_of_a_text_apart_by_context(cache: VectorCache) 
     assert encoder.asked == ["a", "one\n\na", "two\n\na"]
     assert all(item.cached for item in vectors_for(items, encoder, cache))
     ref = embedding_ref(encoder.fingerprint, items[1].key)
-    shown = show(cache, parse_ref(str(ref)))
+    shown = show(cache, ref)
     assert shown is not None
     assert (shown.vector == vectors[1]).all()
     assert verify(cache).is_sound
@@ -134,7 +134,7 @@ def test_surplus_is_found_by_text_and_context_and_forgotten_by_text(cache: Vecto
     list(vectors_for(items, encoder, cache))
     surplus = find_surplus(cache, keys=[items[0].key], fingerprints=None)
     assert (surplus.rows, surplus.kept_rows) == (3, 1)
-    drop(cache, rows_with(cache, [text_hash("a")]))
+    drop(cache, rows_of_texts(cache, [text_hash("a")]))
     assert [item.cached for item in vectors_for(items, encoder, cache)] == [False, False, True, True]
 
 

@@ -17,7 +17,7 @@ from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.cachefile import REMEDY
 from chunksink.embeddings.errors import CacheDamaged, CacheForeign, CacheUnavailable
 from chunksink.embeddings.maintenance import verify
-from chunksink.embeddings.rows import seal
+from chunksink.embeddings.rows import row_of
 from chunksink.embeddings.vectors import Embedded, EmbedReport, vectors_for
 from tests.conftest import sampled
 from tests.embeddings.helpers import HashEncoder, embed, filled, numbered, stream, tamper, text_hash
@@ -246,7 +246,7 @@ def test_nan_with_a_matching_checksum_is_detected(copy: Path) -> None:
     vector = encoder.vector("text number 5").copy()
     vector[17] = np.nan
     key = bytes.fromhex(text_hash("text number 5")[7:])
-    *_, digest, damaged = seal(bytes.fromhex(encoder.fingerprint), key, 1, 0, vector.tobytes())
+    *_, digest, damaged = row_of(bytes.fromhex(encoder.fingerprint), key, 1, 0, vector.tobytes())
     sql = "UPDATE vector SET vector = ?, checksum = ? WHERE text_hash = ?"
     tamper(copy, sql, damaged, digest, key)
     assert run_again(copy) == (["text number 5"], False)

@@ -11,7 +11,7 @@ import pytest
 from chunksink.chunkbus.storage import Storage
 from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.maintenance import verify
-from chunksink.embeddings.rows import seal
+from chunksink.embeddings.rows import row_of
 from chunksink.embeddings.segments import import_segments
 from tests.embeddings.helpers import numbered
 from tests.embeddings.segment_files import ENCODER, file_of, keys_of, renamed, written
@@ -21,7 +21,7 @@ from tests.embeddings.segment_files import ENCODER, file_of, keys_of, renamed, w
 def test_every_flipped_byte_of_a_segment_is_noticed(tmp_path: Path, place: Storage, cache: VectorCache) -> None:
     """With its old name, no row of the file is used. With the name of its new content, only sound rows are."""
     texts = numbered(20)
-    name = written(place, texts).name
+    name = written(place, texts)
     whole = file_of(tmp_path, name).read_bytes()
     vectors = dict(zip(keys_of(texts), ENCODER.encode(texts), strict=True))
     for position in range(0, len(whole), max(1, len(whole) // 400)):
@@ -39,13 +39,15 @@ def test_every_flipped_byte_of_a_segment_is_noticed(tmp_path: Path, place: Stora
 
 @pytest.mark.parametrize("part", [0.0, 0.1, 0.5, 0.9, 0.999])
 def test_truncated_segment_is_skipped(part: float, tmp_path: Path, place: Storage, cache: VectorCache) -> None:
-    sound, cut = written(place, numbered(50)), written(place, numbered(60))
-    file = file_of(tmp_path, cut.name)
-    data = file.read_bytes()[: int(part * cut.bytes)]
+    written(place, numbered(50))
+    cut = written(place, numbered(60))
+    file = file_of(tmp_path, cut)
+    whole = file.read_bytes()
+    data = whole[: int(part * len(whole))]
     file.write_bytes(data)
     proper = renamed(tmp_path, data)
     report = import_segments(cache, place)
-    assert ({bad.name for bad in report.bad}, report.added) == ({cut.name, proper}, sound.rows)
+    assert ({bad.name for bad in report.bad}, report.added) == ({cut, proper}, 50)
 
 
 def arrow(metadata: dict[str, str], schema: pa.Schema | None = None) -> bytes:
@@ -81,10 +83,10 @@ DESCRIBED = {
     ],
 )
 def test_foreign_file_is_skipped_with_a_reason(data: bytes, tmp_path: Path, place: Storage, cache: VectorCache) -> None:
-    sound = written(place, ["a"])
+    written(place, ["a"])
     foreign = renamed(tmp_path, data)
     report = import_segments(cache, place)
-    assert ([bad.name for bad in report.bad], report.added) == ([foreign], sound.rows)
+    assert ([bad.name for bad in report.bad], report.added) == ([foreign], 1)
     assert report.bad[0].reason
 
 
@@ -112,15 +114,15 @@ def test_bad_rows_of_a_segment_are_left_out(
     """A wrong vector with a valid checksum, and values with a wrong checksum."""
 
     def spoiled(model: bytes, key: bytes, *values: Any) -> tuple[Any, ...]:
-        row = list(seal(model, key, *values))
+        row = list(row_of(model, key, *values))
         if key == keys_of(["b"])[0]:
             row[position] = value
             if position == 6:
-                row = list(seal(model, key, row[3], row[4], value))
+                row = list(row_of(model, key, row[3], row[4], value))
         return tuple(row)
 
-    monkeypatch.setattr("chunksink.embeddings.cache.seal", spoiled)
-    name = written(place, ["a", "b", "c"]).name
+    monkeypatch.setattr("chunksink.embeddings.cache.row_of", spoiled)
+    name = written(place, ["a", "b", "c"])
     report = import_segments(cache, place, [name])
     assert (report.rows, report.added, report.bad_rows, report.bad) == (3, 2, 1, [])
     assert verify(cache).is_sound
@@ -140,7 +142,7 @@ def with_metadata(data: bytes, **changed: bytes) -> bytes:
 def test_segment_with_another_model_or_dimension_adds_nothing(
     tmp_path: Path, place: Storage, cache: VectorCache
 ) -> None:
-    whole = file_of(tmp_path, written(place, ["a", "b"]).name).read_bytes()
+    whole = file_of(tmp_path, written(place, ["a", "b"])).read_bytes()
     model = orjson.loads(pa.ipc.open_file(whole).schema.metadata[b"model"])
     renamed_model = renamed(tmp_path, with_metadata(whole, fingerprint=b"ab" * 32))
     report = import_segments(cache, place, [renamed_model])

@@ -78,7 +78,7 @@ def test_automatic_precision_is_fixed_for_the_build(tmp_path: Path) -> None:
     with State.existing(folder / ".chunksink") as state:
         assert state.live().encoder.precision == taken
     ref = embedding_ref(report["embeddings"]["fingerprint"], SHORT[0]["hashes"]["text_hash"])
-    assert chunksink(folder, "cache", "show", str(ref), "--json").json["precision"] == taken
+    assert chunksink(folder, "cache", "show", ref, "--json").json["precision"] == taken
     # A request for float32 does not accept a bfloat16 vector; every request accepts a float32 one.
     again = chunksink(folder, "rebuild", "--precision", "float32", "--json").json["embeddings"]
     assert (again["computed"], again["cached"]) == ((3, 1) if taken == "bfloat16" else (0, 4))
