@@ -4,16 +4,16 @@ LEAST_SOURCES = 10
 LEAST_CHUNKS = 100
 LARGEST_SHARE = 0.2
 SHRUNK = 4
-"""A source counts as shrunk if it had more than this many times its present number of chunks."""
+"""A source counts as shrunk if it had more than this many times its current number of chunks."""
 
 
-def wrong_allowance(number: object) -> str | None:
+def allowance_problem(number: object) -> str | None:
     """Why `allow_deletions` cannot have this value; None if it can."""
     if isinstance(number, int) and not isinstance(number, bool) and number >= 0:
         return None
     return f"allow_deletions must be a whole number, 0 or more, not {number!r:.100}"
 
 
-def is_much(lost: int, total: int, least: int) -> bool:
+def is_large_loss(lost: int, total: int, least: int) -> bool:
     """Whether the loss is at least `least` and also a large share of the total."""
     return lost >= least and lost > LARGEST_SHARE * total

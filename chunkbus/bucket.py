@@ -15,7 +15,6 @@ from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from threading import Thread
 from typing import TYPE_CHECKING, BinaryIO, TypeVar, cast
-from urllib.parse import urlsplit
 
 from chunksink.chunkbus.errors import ExtraMissing, StorageConflict, StorageDenied, StorageError, extra_needed
 from chunksink.chunkbus.storage import BUCKET_SCHEMES, Content, Entry
@@ -35,6 +34,9 @@ _PART_BYTES = 2**24
 _PARTS_AT_ONCE = 4
 _READ_AHEAD_BYTES = 2**18
 _LISTED_AT_ONCE = 1000
+_ADDRESS = re.compile(
+    rf"(?P<scheme>{'|'.join(BUCKET_SCHEMES)})://(?P<bucket>[^/?#@:]+)(?P<prefix>(?:/[^?#]*)?)", re.IGNORECASE
+)
 _CODE = re.compile(r"<Code>(\w+)</Code>")
 _VARIABLES = {
     "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
@@ -97,14 +99,12 @@ class BucketStorage:
 
         return self._call(name, read)
 
-    def stream(self, name: str) -> tuple[int, Iterator[bytes]]:
-        """The size, and the content in one request."""
+    def stream(self, name: str) -> Iterator[bytes]:
+        """The content, in one request."""
         import obstore
 
         found = self._call(name, lambda: obstore.get(self._store, name))
-        return found.meta["size"], self._blocks(name, iter(found.stream(min_chunk_size=_READ_AHEAD_BYTES)))
-
-    def _blocks(self, name: str, blocks: Iterator["Bytes | bytes"]) -> Iterator[bytes]:
+        blocks: Iterator[Bytes | bytes] = iter(found.stream(min_chunk_size=_READ_AHEAD_BYTES))
         while block := self._call(name, lambda: bytes(next(blocks, b""))):
             yield block
 
@@ -133,7 +133,7 @@ class BucketStorage:
 
         if self._call(name, put):
             return
-        # A repeated request meets what its first attempt wrote.
+        # obstore may have repeated a request whose first attempt succeeded.
         with suppress(FileNotFoundError):
             if self.read(name) == data:
                 return
@@ -202,17 +202,12 @@ class BucketStorage:
 
 def checked_address(address: str) -> str:
     """The address without a final slash. StorageError if it has no bucket, or more than bucket and prefix."""
-    try:
-        parts = urlsplit(address)
-        is_plain = not (parts.username or parts.password or parts.query or parts.fragment or parts.port)
-    except ValueError:
-        parts, is_plain = None, False
-    if parts is None or not is_plain or not parts.netloc or parts.scheme.lower() not in BUCKET_SCHEMES:
-        # The address itself may contain a secret.
+    parts = _ADDRESS.fullmatch(address)
+    if parts is None:  # the address may contain a secret, so the message does not repeat it
         forms = " or ".join(f"{scheme}://BUCKET/PREFIX" for scheme in BUCKET_SCHEMES)
         raise StorageError(f"an address in object storage must be {forms}; credentials belong in the environment")
-    prefix = "/".join(part for part in parts.path.split("/") if part)
-    return f"{parts.scheme.lower()}://{parts.netloc}/{prefix}".rstrip("/")
+    prefix = "/".join(part for part in parts["prefix"].split("/") if part)
+    return f"{parts['scheme'].lower()}://{parts['bucket']}/{prefix}".rstrip("/")
 
 
 def _entry(name: str, meta: "ObjectMeta") -> Entry:
@@ -221,6 +216,7 @@ def _entry(name: str, meta: "ObjectMeta") -> Entry:
 
 
 def _condition(version: str) -> "PutMode":
+    """From the result of `read_version`: a tag, a space, and a generation, which only some providers have."""
     tag, _, generation = version.partition(" ")
     return {"e_tag": tag, "version": generation} if generation else {"e_tag": tag}
 

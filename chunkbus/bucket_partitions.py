@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO
 
@@ -36,7 +37,7 @@ COMMIT_STEPS = (
 """The steps of a commit in a bucket."""
 
 KEPT = timedelta(hours=24)
-"""Chunks without a manifest stay so long, because a slow writer may still commit them."""
+"""How long chunks without a manifest are kept, because a slow writer may still commit them."""
 
 _REMEMBERED_MANIFESTS = 1000
 _NAMED_BY_DIGEST = re.compile(r"(?P<key>.+)\.[0-9a-f]{64}\.jsonl")
@@ -51,8 +52,6 @@ class _Listing:
     """Objects in `canonical/` that are not named by a digest."""
     chunks: dict[str, dict[str, Entry]] = field(default_factory=dict)
     """Objects named by a digest, by key and name."""
-    contents: dict[str, bytes | None] = field(default_factory=dict)
-    """Manifests that were read since."""
 
 
 class BucketRoot(BusRoot):
@@ -61,7 +60,7 @@ class BucketRoot(BusRoot):
     def __init__(self, storage: BucketStorage, cache: PartitionCache) -> None:
         self.storage: BucketStorage = storage
         self.cache = cache
-        self._listed: _Listing | None = None
+        self.refresh()
 
     @property
     def bucket(self) -> "BucketRoot":
@@ -71,14 +70,15 @@ class BucketRoot(BusRoot):
         return ()
 
     @property
-    def is_there(self) -> bool:
+    def exists(self) -> bool:
         return any(next(self.storage.entries(folder), None) for folder in ("manifest", "canonical"))
 
     def refresh(self) -> None:
-        self._listed = None
+        self._listed: _Listing | None = None
+        self._read_manifest = lru_cache(_REMEMBERED_MANIFESTS)(self.manifest_bytes)
 
     def _names(self, folder: str, suffix: str = "") -> Iterator[str]:
-        """Names as in a folder: without those of chunks that only a manifest makes a partition."""
+        """The names of manifests, or of chunks that are not named by a digest."""
         listing = self._listing()
         for name in listing.manifests if folder == "manifest" else listing.plain:
             if name.endswith(suffix):
@@ -121,8 +121,7 @@ class BucketRoot(BusRoot):
         return self.signature_now(key), True
 
     def open(self, key: str) -> tuple[BinaryIO, bytes | None]:
-        """The manifest, and a local copy of its chunks, which are in the bucket. Chunks without the manifest's
-        checksum are returned too."""
+        """A local copy of the chunks, and the manifest. Chunks without the manifest's checksum are returned too."""
         return self._open(key, lambda name, checksum: self.cache.fetch(self.storage, name, checksum))
 
     def open_for_records(self, key: str) -> BinaryIO:
@@ -142,14 +141,8 @@ class BucketRoot(BusRoot):
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), missing)
 
     def known_manifest(self, key: str) -> bytes | None:
-        """As it was when it was first asked for since the listing."""
-        listing = self._listing()
-        if key in listing.contents:
-            return listing.contents[key]
-        data = self.manifest_bytes(key)
-        if len(listing.contents) < _REMEMBERED_MANIFESTS:
-            listing.contents[key] = data
-        return data
+        """The manifest, as it was first read after the listing."""
+        return self._read_manifest(key)
 
     def has_chunks(self, key: str, checksum: str | None) -> bool:
         """Whether the chunks of a manifest with this checksum were listed."""
@@ -188,7 +181,7 @@ class BucketRoot(BusRoot):
         self.refresh()
 
     def _remove_old(self, key: str, names: Iterable[str], manifest: bytes) -> None:
-        """Removes those of these chunks that are not new. Both times are those of the server."""
+        """Removes the old ones of these chunks. Their age is measured by the clock of the server."""
         for name in names:
             committed = self.storage.stat(manifest_name(key))
             if self.storage.read(manifest_name(key)) != manifest:
@@ -209,18 +202,14 @@ class BucketRoot(BusRoot):
         if self._listed is None:
             listing = _Listing({entry.name: entry for entry in self.storage.entries("manifest")})
             for entry in self.storage.entries("canonical"):
-                _add(listing, entry)
+                named = _NAMED_BY_DIGEST.fullmatch(entry.name)
+                # A plain name may look like one with a digest; then it has a manifest of its own.
+                if named is None or f"{entry.name.removesuffix('.jsonl')}.manifest.json" in listing.manifests:
+                    listing.plain[entry.name] = entry
+                else:
+                    listing.chunks.setdefault(named["key"], {})[entry.name] = entry
             self._listed = listing
         return self._listed
-
-
-def _add(listing: _Listing, entry: Entry) -> None:
-    named = _NAMED_BY_DIGEST.fullmatch(entry.name)
-    # A plain name may look like one with a digest; then it has a manifest of its own.
-    if named is not None and f"{entry.name.removesuffix('.jsonl')}.manifest.json" not in listing.manifests:
-        listing.chunks.setdefault(named["key"], {})[entry.name] = entry
-    else:
-        listing.plain[entry.name] = entry
 
 
 def _plain_name(key: str) -> str:

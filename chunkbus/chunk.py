@@ -140,10 +140,12 @@ class Chunk(msgspec.Struct, gc=False, kw_only=True, omit_defaults=True):
     embedding_ref: str | None = None
 
 
-NAMES = ("tenant_id", "parent_id")
+OWNER_FIELDS = ("tenant_id", "parent_id")
 """Fields that identify the owner; read from `metadata` if the chunk itself lacks them."""
 
-_OURS = frozenset(["schema_version", "chunk_id", "document_id", "text", "provenance", "hashes", "created_at"])
+_COMPUTED_FIELDS = frozenset(
+    ["schema_version", "chunk_id", "document_id", "text", "provenance", "hashes", "created_at"]
+)
 
 
 def new_chunk(
@@ -161,8 +163,8 @@ def new_chunk(
     `span_key` is the chunk's place in its document (a stable span key, else its index). `fields` are the
     contract's optional fields and any others. Pass `chunk_id` only if another contract derives it.
     """
-    if fields and not _OURS.isdisjoint(fields):
-        clash = sorted(_OURS.intersection(fields))
+    if fields and not _COMPUTED_FIELDS.isdisjoint(fields):
+        clash = sorted(_COMPUTED_FIELDS.intersection(fields))
         raise InvalidChunk(f"fields may not set {', '.join(clash)}: the chunk contract computes them")
     text = canonical_text(text)
     hashed = text_hash(text)

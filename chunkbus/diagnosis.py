@@ -63,15 +63,10 @@ def diagnose_json(data: bytes) -> Problem | None:
         return Problem(findings.JSON_PARSE, str(error))
     if not isinstance(value, dict):
         return Problem(findings.JSON_PARSE, f"is not a JSON object but {type(value).__name__}")
-    return _diagnose_refused(data, text)
-
-
-def _diagnose_refused(data: bytes, text: str) -> Problem | None:
-    """Problems that only the strict parser reports."""
     if text.endswith("\r"):
         return Problem(findings.ENCODING, "ends with CR LF")
     try:
-        orjson.loads(data)
+        orjson.loads(data)  # stricter than Python's parser
     except orjson.JSONDecodeError as error:
         lone_surrogate = "surrogate" in str(error)
         return Problem(findings.ENCODING if lone_surrogate else findings.JSON_PARSE, str(error))

@@ -1,21 +1,4 @@
-"""Errors of the chunk bus. What is wrong with *data* is not an exception but a `Finding` (see `findings`).
-
-ChunkBusError                a ChunksinkError, like the base of every other package
-├── NotCanonical        a value has no canonical JSON form
-├── InvalidChunk        a producer tried to write a chunk that the contract forbids
-│   └── RepeatedChunks  several chunks have the same chunk_id (has their lines)
-├── InvalidManifest     a manifest cannot be read or lacks required fields
-├── InvalidPartitionKey a partition key has forbidden characters or is too long
-├── NotABusRoot         a folder contains neither canonical/ nor manifest/
-├── PartitionChanged    a record read by its offset is no longer the one that was recorded
-├── PartitionLocked     another process is writing the same partition
-├── ExtraMissing        a package that one of chunksink's extras installs is missing
-├── StorageError        a bucket cannot be reached, or refuses a request
-│   ├── StorageDenied   its credentials are missing, wrong or expired, or lack a permission
-│   └── StorageConflict another writer changed a file first
-├── NewerStore          a database was written by a newer chunksink
-└── StoreUnreadable     one of chunksink's databases is damaged or of another kind
-"""
+"""Errors of the chunk bus. What is wrong with *data* is not an exception but a `Finding` (see `findings`)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -137,8 +137,8 @@ MEANINGS: dict[str, tuple[str, str]] = {
         "recompute hashes where the chunk is produced",
     ),
     FAMILY_SPLIT: (
-        "the chunks of one version of a source are in two partitions, or fewer than its `chunk_count`; not reported "
-        "for a source with a refused line",
+        "the chunks of one version of a source are in two partitions, or fewer than its `chunk_count`; not checked "
+        "in a partition with a refused line",
         "write all chunks of one source into one partition; if none is missing, correct its `chunk_count`",
     ),
     SEVERAL_VERSIONS: (

@@ -6,27 +6,25 @@ with equal numbers are read again before they are reported.
 
 import sqlite3
 from array import array
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
-from types import TracebackType
 from typing import BinaryIO
 
 import orjson
 
 from chunksink.chunkbus.chunk import Chunk
 from chunksink.chunkbus.errors import RepeatedId
-from chunksink.chunkbus.families import STRETCH, number_of
+from chunksink.chunkbus.families import STRETCH_COLUMNS, hash_number
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.reader import open_partition
 from chunksink.chunkbus.record_checks import MAX_LINE_BYTES, examine_line
 from chunksink.chunkbus.scan import BlockReport
 from chunksink.chunkbus.store import explained
 
-# Lines are numbered across all partitions. `scope`: without a source checksum, two partitions may contain different
-# versions, so each is compared only with itself.
+# Lines are numbered across all partitions. Stretches of one version are compared if they have the same `scope`: -1, or
+# the partition if there is no source checksum, since other partitions may then contain other versions.
 _SCHEMA = f"""
 pragma journal_mode = off;
 pragma synchronous = off;
@@ -35,11 +33,13 @@ create table line (number integer primary key, id integer not null);
 create table batch (first integer primary key, offsets blob not null);
 create table stretch (
     partition integer not null,
-    {" integer not null, ".join(STRETCH)} integer not null,
+    {" integer not null, ".join(STRETCH_COLUMNS)} integer not null,
     scope integer generated always as (iif(checksum, -1, partition))
 );
 """
-_ADD_STRETCH = f"insert into stretch (partition, {', '.join(STRETCH)}) values (?, {', '.join('?' * len(STRETCH))})"
+_ADD_STRETCH_COLUMNS = (
+    f"insert into stretch (partition, {', '.join(STRETCH_COLUMNS)}) values (?, {', '.join('?' * len(STRETCH_COLUMNS))})"
+)
 _ADD_IDS = "insert into line select ? + key, value from json_each(?)"  # three times as fast as a statement for each row
 _REPEATED = """
 select number from line
@@ -54,17 +54,17 @@ with several as (
         partition by family order by first rows between unbounded preceding and unbounded following
     ) as last
     from stretch
-    where partition = :partition and not refused and family in (
-        select family from stretch where partition = :partition and not refused
+    where partition = :partition and family in (
+        select family from stretch where partition = :partition
         group by family having min(checksum) < max(checksum)
     )
 )
 select min(first), sum(lines), count(distinct checksum) from several
 where checksum <> last group by family order by min(first)
 """
-_COUNT = "select count(*) from (select 1 from stretch where partition = ? and not refused group by {})"
+_COUNT = "select count(*) from (select 1 from stretch where partition = ? group by {})"
 _SUSPECTS = """
-select version, scope, partition, refused, first, lines, expected, document from stretch
+select version, scope, partition, first, lines, expected, document from stretch
 where (version, scope) in (
     select version, scope from stretch group by version, scope
     having min(partition) < max(partition) or sum(lines) < max(expected)
@@ -110,18 +110,18 @@ class Inventory:
 
     def __init__(self) -> None:
         self._db = sqlite3.connect("")
+        self._db.row_factory = sqlite3.Row
         self._db.executescript(_SCHEMA)
         self._lines = 0
         self._partitions: list[tuple[str, int]] = []
         """The key of each partition, and the number of lines before it."""
-        self._unknown: Counter[str] = Counter()
+        self._refused: set[int] = set()
+        """The numbers of partitions with a refused line."""
 
     def __enter__(self) -> "Inventory":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         self._db.close()
         if (explanation := explained(error, "the temporary database")) is not None:
             raise explanation from error
@@ -142,8 +142,9 @@ class Inventory:
     def add(self, lines: BlockReport) -> None:
         """Adds the next lines of the current partition."""
         number, first = len(self._partitions) - 1, self._lines + 1
-        self._db.executemany(_ADD_STRETCH, ((number, first + line, *rest) for line, *rest in lines.stretches))
-        self._unknown[self._partitions[number][0]] += lines.unknown
+        self._db.executemany(_ADD_STRETCH_COLUMNS, ((number, first + line, *rest) for line, *rest in lines.stretches))
+        if lines.has_refused:
+            self._refused.add(number)
         self.add_ids(lines.ids, lines.offsets)
 
     def repeated_ids(self, file: BinaryIO) -> Iterator[RepeatedId]:
@@ -178,27 +179,24 @@ class Inventory:
     def split_families(self, root: BusRoot) -> Iterator[SplitFamily]:
         """Versions of a family that are spread over several partitions or have fewer lines than their `chunk_count`.
 
-        Families with a refused line are left out, because that line must be corrected first. A refused line of unknown
-        family may be the missing one of any family in its partition.
+        Partitions with a refused line are left out, because that line may be the missing one.
         """
-        for _, version in groupby(self._db.execute(_SUSPECTS), key=itemgetter(0, 1)):
-            shares = [share for _, rows in groupby(version, key=itemgetter(2)) if (share := self._share(list(rows)))]
+        for _, version in groupby(self._db.execute(_SUSPECTS), key=itemgetter("version", "scope")):
+            by_partition = groupby(version, key=itemgetter("partition"))
+            shares = [self._share(list(rows)) for number, rows in by_partition if number not in self._refused]
             for share in shares:
                 apart = [other.key for other in shares if other.ids.isdisjoint(share.ids)]
-                if apart or len(share.ids) + self._unknown[share.key] < share.expected:
+                if apart or len(share.ids) < share.expected:
                     yield from self._split(root, share, apart)
 
-    def _share(self, stretches: list[tuple[int, ...]]) -> _Share | None:
-        """None if one of its lines was refused."""
-        if any(refused for _, _, _, refused, *_ in stretches):
-            return None
-        key, before = self._partitions[stretches[0][2]]
+    def _share(self, stretches: list[sqlite3.Row]) -> _Share:
         ids: set[int] = set()
-        for *_, first, lines, _, _ in stretches:
-            query = "select id from line where number between ? and ?"
-            ids.update(number for (number,) in self._db.execute(query, (first, first + lines - 1)))
-        *_, first, _, _, document = stretches[0]
-        expected = max(stretch[-2] for stretch in stretches)
+        for stretch in stretches:
+            of_stretch = "select id from line where number >= :first and number < :first + :lines"
+            ids.update(number for (number,) in self._db.execute(of_stretch, dict(stretch)))
+        first, document = stretches[0]["first"], stretches[0]["document"]
+        key, before = self._partitions[stretches[0]["partition"]]
+        expected = max(stretch["expected"] for stretch in stretches)
         return _Share(key, first - before, self._offset_of(first), document, expected, ids)
 
     def _split(self, root: BusRoot, share: _Share, apart: list[str]) -> Iterator[SplitFamily]:
@@ -209,7 +207,7 @@ class Inventory:
             return
         with file:
             chunk = _chunk_at(file, share.offset)
-        if chunk is None or number_of(chunk.document_id) != share.document:
+        if chunk is None or hash_number(chunk.document_id) != share.document:
             return
         if apart:
             reason = f"other chunks of the same version are in partition {', '.join(apart)}"

@@ -93,14 +93,14 @@ class BusRoot:
         return self.path, self.canonical, self.manifests, self.path / "links"
 
     @property
-    def is_there(self) -> bool:
+    def exists(self) -> bool:
         return self.canonical.is_dir() or self.manifests.is_dir()
 
     def require(self) -> "BusRoot":
         """Returns this root, or raises NotABusRoot if it does not exist."""
-        if not self.is_there:
-            is_empty = self.bucket is not None or self.path.is_dir()
-            why = "it contains neither canonical/ nor manifest/" if is_empty else "there is no such folder"
+        if not self.exists:
+            is_folder = self.bucket is not None or self.path.is_dir()
+            why = "it contains neither canonical/ nor manifest/" if is_folder else "there is no such folder"
             raise NotABusRoot(
                 f"no chunks at {self.address}: {why}. Name the folder of your chunks with --chunks DIR, or make "
                 "chunks from your documents with `chunksink ingest FOLDER`"

@@ -8,7 +8,7 @@ import secrets
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -41,37 +41,36 @@ class PartitionCache:
         return None
 
     def fetch(self, storage: BucketStorage, name: str, checksum: str | None) -> BinaryIO:
-        """The copy of an object with this checksum; without one, the object is downloaded, and kept if it has it.
+        """An object, from its local copy. Without a copy it is downloaded, and kept if it has this checksum.
 
-        Objects above the limit are read by ranges; so are all if the folder cannot be written.
+        An object above the limit is read by ranges. So is every object if the folder cannot be written.
         """
-        with ExitStack() as unused:
-            if (copy := self.open(checksum)) is not None:
-                unused.callback(copy.close)
-                if storage.stat(name).size == os.fstat(copy.fileno()).st_size:
-                    unused.pop_all()
-                    return copy
-        size, blocks = storage.stream(name)
+        size = storage.stat(name).size
+        copy = self.open(checksum)
+        if copy is not None:
+            if os.fstat(copy.fileno()).st_size == size:
+                return copy
+            copy.close()
         if size <= self._limit:
             with suppress(OSError):  # a full disk
-                return self._downloaded(blocks, checksum)
+                return self._downloaded(storage.stream(name), checksum)
         return storage.open(name)
 
     def _downloaded(self, blocks: Iterator[bytes], checksum: str | None) -> BinaryIO:
         path, file = self._new()
-        with ExitStack() as on_failure:
-            on_failure.callback(file.close)
-            try:
-                digest = sha256()
-                for block in blocks:
-                    digest.update(block)
-                    file.write(block)
-                if digest.hexdigest() == checksum:
-                    self._keep(path, file, checksum)
-            finally:
-                path.unlink(missing_ok=True)
+        digest = sha256()
+        try:
+            for block in blocks:
+                digest.update(block)
+                file.write(block)
+            if digest.hexdigest() == checksum:
+                self._keep(path, file, checksum)
             file.seek(0)
-            on_failure.pop_all()
+        except BaseException:
+            file.close()
+            raise
+        finally:
+            path.unlink(missing_ok=True)
         return file
 
     def clear(self) -> None:

@@ -2,14 +2,12 @@
 
 import errno
 import os
-import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
-from types import TracebackType
 from typing import BinaryIO, NamedTuple
 
 import orjson
@@ -48,7 +46,7 @@ def read_manifest(root: BusRoot, key: str) -> Manifest:
 
 
 def open_partition(root: BusRoot, key: str) -> tuple[BinaryIO, bytes | None]:
-    """The manifest and the chunks file that belongs to it, even during a commit or after a writer was killed.
+    """The chunks file that belongs to the manifest, and the manifest, even during a commit or after a kill.
 
     A writer renames the manifest first, then the chunks. So if the manifest is the same before and after opening, it
     belongs to the opened file. Without a readable manifest, the file under its own name is opened.
@@ -84,7 +82,7 @@ def _open_chunks(root: BusRoot, key: str, manifest: bytes | None) -> BinaryIO | 
 
 def _open_or_none(path: Path) -> BinaryIO | None:
     try:
-        return _open_regular(path)
+        return path.open("rb")
     except FileNotFoundError:
         return None
 
@@ -96,15 +94,6 @@ def has_checksum(file: BinaryIO, checksum: str) -> bool:
         digest.update(data)
     file.seek(0)
     return digest.hexdigest() == checksum
-
-
-def _open_regular(path: Path) -> BinaryIO:
-    """Opens a file for reading; refuses a pipe or a device, which could block or never end."""
-    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))  # noqa: SIM115
-    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-        file.close()
-        raise OSError(errno.EINVAL, "not a regular file", str(path))
-    return file
 
 
 def _is_at(path: Path, file: BinaryIO | None) -> bool:
@@ -153,7 +142,7 @@ def read_blocks(
 def blocks_at(file: BinaryIO, places: Iterable[tuple[int, int]]) -> Iterator[LineBlock]:
     """The lines at these places, as blocks; neighbouring lines share a block. The places must be in order."""
     start, end = 0, -1
-    for offset, length in chain(places, [(-1, 0)]):
+    for offset, length in chain(places, [(-1, 0)]):  # the additional place ends the last block
         if offset != end + 1 or offset - start > BLOCK_BYTES:
             if end >= 0:
                 file.seek(start)
@@ -196,9 +185,7 @@ class PartitionReader:
         self._file = bucket.open_for_records(self.key) if bucket else open_partition(self._root, self.key)[0]
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._file is not None:
             self._file.close()
 

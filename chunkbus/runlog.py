@@ -104,7 +104,8 @@ class RunLog:
             for name, value in facts.items()
             if isinstance(value, str | int | float) and name != "command"
         ]
-        severity = _SEVERITIES.get(facts.get("status", "ok" if event == "started" else ""), "warning")
+        status = "ok" if event == "started" else facts.get("status", "")
+        severity = _SEVERITIES.get(status, "warning")
         message = f"{self._command} {event}" + (f": {', '.join(shown)}" if shown else "")
         _log.info("%.1000s", message, extra={"severity": severity, "event": event, "run_id": self.run_id})
 

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from chunksink.chunkbus.families import StretchCounter, number_of
-from chunksink.chunkbus.findings import SOURCE_CHECKSUM_MISSING, Problem, has_error
+from chunksink.chunkbus.families import StretchCounter, hash_number
+from chunksink.chunkbus.findings import Problem, has_error
 from chunksink.chunkbus.reader import LineBlock
 from chunksink.chunkbus.record_checks import Rules, examine_line
 
 RANGE_BYTES = 2**21
+_RANGES_IN_FLIGHT = 8
 
 
 @dataclass(frozen=True)
@@ -30,29 +31,30 @@ class BlockReport:
     """The hash number of each line's chunk_id; 0 if it has none."""
     offsets: "array[int]"
     stretches: list[list[int]]
-    unknown: int
-    """Refused lines whose family cannot be determined."""
+    has_refused: bool
+    """Whether a line was refused."""
 
 
 def scan_block(block: LineBlock, rules: Rules) -> BlockReport:
     problems = []
     ids, offsets = array("q"), array("q")
     stretches = StretchCounter()
+    has_refused = False
     offset = block.offset
     lines = block.data.split(b"\n")
     for line, data in enumerate(lines):
         chunk, of_line = examine_line(data, rules)
         if of_line:
             problems.append((line, of_line))
-        ids.append(0 if chunk is None else number_of(chunk.chunk_id))
+        ids.append(0 if chunk is None else hash_number(chunk.chunk_id))
         offsets.append(offset)
-        if chunk is not None and not (of_line and has_error(of_line)):
-            stretches.add(chunk, line)
+        if chunk is None or (of_line and has_error(of_line)):
+            has_refused = True
+            stretches.skip()
         else:
-            is_complete = all(problem.code != SOURCE_CHECKSUM_MISSING for problem in of_line)
-            stretches.refuse(data if is_complete else b"", line)
+            stretches.add(chunk, line)
         offset += len(data) + 1
-    return BlockReport(len(lines), problems, ids, offsets, stretches.rows, stretches.unknown)
+    return BlockReport(len(lines), problems, ids, offsets, stretches.rows, has_refused)
 
 
 @dataclass(frozen=True)
@@ -81,9 +83,9 @@ def scan_range(part: FileRange, rules: Rules) -> BlockReport | None:
 
 
 def scan_file(
-    file: BinaryIO, blocks: Iterator[LineBlock], rules: Rules, workers: Executor | None, in_flight: int
+    file: BinaryIO, blocks: Iterator[LineBlock], rules: Rules, workers: Executor | None
 ) -> Iterator[BlockReport]:
-    """Scans the blocks of a file, in this process or in workers (`in_flight` at a time), and reports them in order.
+    """Scans the blocks of a file, in this process or in workers, and reports them in order.
 
     If reading fails, the blocks before the failure are reported first.
     """
@@ -104,7 +106,7 @@ def scan_file(
     failure: Exception | None = None
     try:
         for part in _ranges(file, blocks):
-            if len(pending) >= in_flight:
+            if len(pending) >= _RANGES_IN_FLIGHT:
                 yield oldest()
             pending.append((part, workers.submit(scan_range, part, rules)))
     except Exception as error:  # raised again below

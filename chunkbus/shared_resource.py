@@ -33,11 +33,11 @@ class Shared(Generic[T]):
         finally:
             with self._lock:
                 self._users[id(one)] -= 1
-                is_last = not self._users[id(one)]
-                if is_last:
+                is_unused = self._users[id(one)] == 0
+                if is_unused:
                     del self._users[id(one)]
-                is_old = is_last and one is not self.newest
-            if is_old and one is not None:
+                is_replaced = one is not self.newest
+            if is_unused and is_replaced and one is not None:
                 one.close()
 
     def replace(self, new: T) -> None:

@@ -33,7 +33,7 @@ class Signature:
         return remaining_ns is not None and remaining_ns < 0
 
     def settles_in_ns(self, now_ns: int) -> int | None:
-        """The time after which any change of the file gets new timestamps.
+        """How long until any change of the file gets a new timestamp; negative if it does now.
 
         A timestamp in the future was set explicitly and is ignored. None if both are in the future.
         """

@@ -64,8 +64,8 @@ def _open(tracer: "Tracer", name: str, attributes: Mapping[str, str | int]) -> I
 
 @cache
 def _tracer() -> "Tracer | None":
-    """That of the program's own provider, if it has set one; else one that sends where the variables say."""
-    if not _is_asked_for(os.environ):
+    """The tracer of the provider that the program has set, else of one that the variables configure."""
+    if not _is_configured(os.environ):
         return None
     try:
         from opentelemetry import trace
@@ -79,7 +79,7 @@ def _tracer() -> "Tracer | None":
         return None
 
 
-def _is_asked_for(environment: Mapping[str, str]) -> bool:
+def _is_configured(environment: Mapping[str, str]) -> bool:
     is_off = environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
     return not is_off and environment.get("OTEL_TRACES_EXPORTER") != "none" and any(map(environment.get, _VARIABLES))
 

@@ -39,32 +39,26 @@ class Storage(Protocol):
     @property
     def address(self) -> str:
         """For messages; without credentials."""
-        ...
 
     def entries(self, folder: str) -> Iterator[Entry]:
         """The files directly in this folder; none if there is no such folder."""
-        ...
 
     def read(self, name: str) -> bytes: ...
 
     def read_version(self, name: str) -> tuple[bytes, str]:
         """The content, and the version for `write_if_unchanged`."""
-        ...
 
     def write_if_unchanged(self, name: str, data: bytes, version: str | None) -> None:
         """Replaces this version of the file, or creates the file if `version` is None.
 
         StorageConflict if the file has another version and other content.
         """
-        ...
 
     def write(self, name: str, data: Content) -> None:
         """Creates or replaces a file with these bytes, or with the content of a local file."""
-        ...
 
     def remove(self, name: str) -> None:
         """Succeeds if the file does not exist."""
-        ...
 
 
 def is_bucket(place: str) -> bool:

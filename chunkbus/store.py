@@ -7,7 +7,6 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 import filelock
@@ -67,7 +66,7 @@ def open_store(
             on_failure.pop_all()
             return db
     except (sqlite3.DatabaseError, KeyError) as error:  # a damaged list of migrations lacks a column
-        raise (None if path.is_dir() else explained(error, path)) or _foreign(error, path) from error
+        raise explained(error, path) or _foreign(error, path) from error
 
 
 @contextmanager
@@ -91,9 +90,7 @@ class Store:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         self.db.close()
         if (explanation := explained(error, self.path)) is not None:
             raise explanation from error

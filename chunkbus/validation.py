@@ -21,8 +21,7 @@ from chunksink.chunkbus.record_checks import CONTRACT, Rules
 from chunksink.chunkbus.scan import scan_block, scan_file
 from chunksink.chunkbus.shortage import shortage
 
-RANGES_IN_FLIGHT = 8
-RULES = 5
+RULES = 6
 """Increase it when the same files may now have another result. All files are then read again."""
 
 _STRAY = "nothing reads this: chunks are canonical/KEY.jsonl, their manifest is manifest/KEY.manifest.json"
@@ -55,10 +54,6 @@ class Summary:
         return self.errors == 0 and self.warnings == 0
 
 
-def _ignore_progress(_bytes: int) -> None:
-    return None
-
-
 class Validation:
     """One run over a bus root. Findings go to `on_finding` as they are found, bytes read to `on_progress`."""
 
@@ -69,7 +64,7 @@ class Validation:
         rules: Rules = CONTRACT,
         workers: Executor | None = None,
         on_finding: Callable[[Finding], object],
-        on_progress: Progress = _ignore_progress,
+        on_progress: Progress = lambda _bytes: None,
     ) -> None:
         self._root = root
         self._rules = rules
@@ -141,7 +136,7 @@ class Validation:
         inventory.begin(key)
         try:
             blocks = _reading(read_blocks(file, watch))
-            for scanned in scan_file(file, blocks, self._rules, self._workers, RANGES_IN_FLIGHT):
+            for scanned in scan_file(file, blocks, self._rules, self._workers):
                 for line, problems in scanned.problems:
                     self._report(key, lines + line + 1, problems)
                 inventory.add(scanned)
@@ -200,7 +195,7 @@ class PartialValidation:
 
 
 def _reading(items: Iterator[T]) -> Iterator[T]:
-    """Raises _ReadFailed if the file cannot be read, but not for a full disk or a closed output."""
+    """Passes the items on. An OSError of their file becomes _ReadFailed, unless this machine is short of something."""
     try:
         yield from items
     except OSError as error:

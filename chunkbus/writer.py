@@ -14,7 +14,6 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import filelock
@@ -22,7 +21,7 @@ import orjson
 
 from chunksink.chunkbus.chunk import CHUNK_VERSION, Record
 from chunksink.chunkbus.errors import InvalidChunk, InvalidManifest, NotABusRoot, PartitionLocked, RepeatedChunks
-from chunksink.chunkbus.families import number_of
+from chunksink.chunkbus.families import hash_number
 from chunksink.chunkbus.findings import Problem, has_error
 from chunksink.chunkbus.inventory import Inventory
 from chunksink.chunkbus.layout import BusRoot, check_partition_key, manifest_name
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
 
 OnStep = Callable[[str], object]
 Replace = Callable[[str, bytes, OnStep], object]
-"""Commits the new chunks, which have this checksum, with a manifest."""
+"""Commits the new chunks. Gets their checksum and the manifest."""
 LOCK_SECONDS = 10.0
 
 # The steps of a commit; a kill after each leaves a different state on disk. Tests kill at each of them.
@@ -91,10 +90,10 @@ class PartitionWriter:
 
     def __enter__(self) -> "PartitionWriter":
         with ExitStack() as opened:
-            bucket = self._root.bucket
-            target = (
-                _folder(self._root, self._key, self._lock_seconds) if bucket is None else _bucket(bucket, self._key)
-            )
+            if bucket := self._root.bucket:
+                target = _target_in_bucket(bucket, self._key)
+            else:
+                target = _target_in_folder(self._root, self._key, self._lock_seconds)
             new, self._replace = opened.enter_context(target)
             opened.enter_context(self._inventory)
             self._file = opened.enter_context(new.open("xb"))
@@ -102,10 +101,8 @@ class PartitionWriter:
             self._opened = opened.pop_all()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._opened.__exit__(kind, error, trace)
+    def __exit__(self, *error: Any) -> None:
+        self._opened.__exit__(*error)
 
     def add(self, record: Record) -> None:
         """Adds one chunk; refuses one that validation would refuse."""
@@ -121,7 +118,7 @@ class PartitionWriter:
         if chunk is None or has_error(problems):
             raise InvalidChunk(f"{self._place()}: {_reasons(problems)}")
         self._chunks += 1
-        self._ids.append(number_of(chunk.chunk_id))
+        self._ids.append(hash_number(chunk.chunk_id))
         self._offsets.append(self._bytes)
         if len(self._ids) >= 4096:
             self._record_ids()
@@ -196,15 +193,15 @@ class PartitionWriter:
 
 
 @contextmanager
-def _bucket(root: "BucketRoot", key: str) -> Iterator[tuple[Path, Replace]]:
+def _target_in_bucket(root: "BucketRoot", key: str) -> Iterator[tuple[Path, Replace]]:
     """Where the new chunks are written, and how they are committed."""
     with root.cache.spool() as new:
         yield new, partial(root.commit, key, new, root.version(key))
 
 
 @contextmanager
-def _folder(root: BusRoot, key: str, lock_seconds: float) -> Iterator[tuple[Path, Replace]]:
-    """Like `_bucket`. Locks the partition."""
+def _target_in_folder(root: BusRoot, key: str, lock_seconds: float) -> Iterator[tuple[Path, Replace]]:
+    """Where the new chunks are written, and how they are committed. Locks the partition."""
     for folder in (root.canonical, root.manifests):
         folder.mkdir(parents=True, exist_ok=True)
         _refuse_link_out(folder, root.path)

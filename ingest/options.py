@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pathspec import GitIgnoreSpec
 
-from chunksink.chunkbus.brake import wrong_allowance
+from chunksink.chunkbus.brake import allowance_problem
 from chunksink.ingest.errors import IngestRefused
 from chunksink.ingest.formats.markdown.policy import POLICIES
 
@@ -51,7 +51,7 @@ class Options:
             raise IngestRefused(f"--as {self.format}: unknown format; the formats are {', '.join(formats)}")
         if self.chunking not in (None, *POLICIES):
             raise IngestRefused(f"--chunking {self.chunking}: unknown policy; the policies are {', '.join(POLICIES)}")
-        if wrong := wrong_allowance(self.allow_deletions):
+        if wrong := allowance_problem(self.allow_deletions):
             raise IngestRefused(wrong)
         if self.tenant in ("", DEFAULT_TENANT):
             raise IngestRefused(f"--tenant {self.tenant!r} is reserved: choose another name, or leave --tenant out")

@@ -8,7 +8,7 @@ sources, and records that vanished from a file, keep their chunks unless they ar
 import sqlite3
 from dataclasses import dataclass
 
-from chunksink.chunkbus.brake import LEAST_CHUNKS, SHRUNK, is_much
+from chunksink.chunkbus.brake import LEAST_CHUNKS, SHRUNK, is_large_loss
 from chunksink.ingest.codes import SOURCE_IN_ANOTHER_FILE
 from chunksink.ingest.discover import Discovery
 from chunksink.ingest.errors import IngestBrake, IngestRefused
@@ -147,7 +147,7 @@ def stop_large_loss(db: sqlite3.Connection, allowed: int) -> None:
     """Raises IngestBrake if more than `allowed` sources would lose a large share of all chunks in reach."""
     shrunk = db.execute(_SHRUNK).fetchall()
     lost, (total,) = sum(chunks for _, chunks in shrunk), db.execute("select sum(chunks) from stored").fetchone()
-    if len(shrunk) <= allowed or not is_much(lost, total or 0, LEAST_CHUNKS):
+    if len(shrunk) <= allowed or not is_large_loss(lost, total or 0, LEAST_CHUNKS):
         return
     names = ", ".join(name for name, _ in shrunk[:_FIRST_MISSING])
     raise IngestBrake(

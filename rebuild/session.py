@@ -9,7 +9,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Protocol
 
-from chunksink.chunkbus.brake import wrong_allowance
+from chunksink.chunkbus.brake import allowance_problem
 from chunksink.chunkbus.runlog import RunLog
 from chunksink.chunkbus.spans import span
 from chunksink.embeddings.fingerprint import digest_of_files, file_digests
@@ -62,7 +62,7 @@ class RunOptions:
     """In scans, also compare every vector with the cached one."""
 
     def __post_init__(self) -> None:
-        if wrong := wrong_allowance(self.allow_deletions):
+        if wrong := allowance_problem(self.allow_deletions):
             raise RebuildError(wrong)
 
 

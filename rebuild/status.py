@@ -212,10 +212,10 @@ def _unfinished(state: State, *, under_way: bool) -> UnfinishedStatus | None:
 
 def _bus(db: Any, catalog: Catalog, root: BusRoot, intake: Intake) -> BusStatus:
     counts = catalog.counts()
-    pending = {*intake.pending(), *intake.disappeared()} if root.is_there else set()
+    pending = {*intake.pending(), *intake.disappeared()} if root.exists else set()
     return BusStatus(
         root.address,
-        root.is_there,
+        root.exists,
         counts.families,
         counts.chunks,
         counts.superseded,

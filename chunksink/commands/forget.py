@@ -44,7 +44,7 @@ def command(source: str, tenant: str | None, every: bool, as_json: bool) -> int:
     with open_index() as index:
         report = index.forget(source, tenant=tenant, every=every)
     show(as_json, asdict(report) | {"out_of_reach": _OUT_OF_REACH}, _erased(report))
-    missing_bus = None if index.config.bus.is_there else index.config.bus.address
+    missing_bus = None if index.config.bus.exists else index.config.bus.address
     echo(map(Note, _remaining(report, missing_bus)))
     if report.still_in or missing_bus is not None:
         return Exit.INVALID_INPUT

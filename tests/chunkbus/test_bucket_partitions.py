@@ -73,7 +73,7 @@ def test_folder_that_was_copied_into_the_bucket_is_read_and_rewritten(root: BusR
 
 
 def test_root_without_objects_is_no_bus(root: BusRoot) -> None:
-    assert not root.is_there
+    assert not root.exists
     with pytest.raises(NotABusRoot):
         root.require()
 

@@ -80,9 +80,9 @@ def test_all_problems_of_a_line_are_named_at_once(tmp_path: Path) -> None:
         (findings.FIELD_MISSING, 1),
         (findings.FIELD_MISSING, 1),
         (findings.SOURCE_CHECKSUM_MISSING, 1),
-        (findings.ENCODING, 1),
         (findings.WRONG_TYPE, 1),
         (findings.TEXT_HASH_MISMATCH, 1),
+        (findings.ENCODING, 1),
     ]
 
 

@@ -113,7 +113,7 @@ ASKED_FOR = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}
     ],
 )
 def test_usual_variables_decide(variables: dict[str, str], asked: bool) -> None:
-    assert spans._is_asked_for(variables) == asked
+    assert spans._is_configured(variables) == asked
 
 
 @pytest.mark.parametrize("variables", [{}, ASKED_FOR | {"OTEL_SDK_DISABLED": "true"}])

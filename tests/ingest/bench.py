@@ -54,7 +54,7 @@ class Bench:
         return report
 
     def check(self) -> None:
-        if not self.bus.is_there:  # a rule has no partition without a source
+        if not self.bus.exists:  # a rule has no partition without a source
             return
         findings: list[Finding] = []
         assert Validation(self.bus, on_finding=findings.append).run().ok, findings

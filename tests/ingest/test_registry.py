@@ -78,7 +78,7 @@ def test_unexpected_error_of_a_format_ends_the_run(bench: Bench, notes: None, mo
     bench.write("a.note", b"\xff")
     with pytest.raises(UnicodeDecodeError):
         ingest([bench.docs], bench.bus, bench.home, Options())
-    assert not bench.bus.is_there
+    assert not bench.bus.exists
 
 
 # -- the chunk ids of the examples, recorded when their formats were first released: they do not change
