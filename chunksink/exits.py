@@ -64,7 +64,7 @@ _ERRORS = {
         *("EmbeddingsError", "EndpointMisnamed", "SearchError", "InvalidFilter"),
     ),
     Exit.INVALID_INPUT: ("ChunkBusError", "IngestError", "InvalidBus"),
-    Exit.DRIFT: ("StoreUnreadable", "NotVerified", "BackupUnreadable", "CacheDamaged", "CacheForeign"),
+    Exit.DRIFT: ("StoreUnreadable", "NotVerified", "BackupUnreadable", "CacheDamaged"),
     Exit.ENGINE: ("CacheFull", "EndpointError", "SinkError", "StorageError", "ComputeError"),
     Exit.LOCKED: (
         *("PartitionLocked", "PartitionChanged", "StorageConflict", "IngestBusy", "HomeLocked", "CacheBusy"),

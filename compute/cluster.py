@@ -22,9 +22,9 @@ from chunksink.settings.config import ConfigError
 from chunksink.settings.ray import RayOptions
 
 _STORE_BYTES = 128 * 2**20
-"""Of the object store: it has reports of examined ranges, never vectors."""
-_MOST_FOLDER = 20
-"""Characters of the folder for temporary files: Ray makes sockets far below it, and their paths are limited to 107."""
+"""Size of the object store. It has reports of examined ranges, never vectors."""
+_LONGEST_FOLDER = 20
+"""Longest path of a folder for Ray's files. Paths of its sockets begin with it and have at most 107 characters."""
 _ANSWER_SECONDS = 10.0
 T = TypeVar("T")
 
@@ -102,7 +102,7 @@ class Cluster:
 
 
 class RayExecutor(Executor):
-    """Runs functions as tasks on Ray. The result is None if a task fails, as it is for a file that it cannot read."""
+    """Runs functions as tasks on Ray. The result of a failed task is None; the caller then does its work itself."""
 
     def __init__(self, ray: Any) -> None:
         self._ray = ray
@@ -132,7 +132,7 @@ def _import_ray() -> Any:
 
 
 def _require_reachable(address: str) -> None:
-    """ComputeError if nothing answers there: Ray would try for minutes."""
+    """Raises ComputeError if nothing answers there. Ray itself would try for minutes."""
     try:
         at = _import_ray()._private.services.canonicalize_bootstrap_address("auto") if address == "auto" else address
         host, _, port = str(at).removeprefix("ray://").rpartition(":")
@@ -145,4 +145,4 @@ def _require_reachable(address: str) -> None:
 
 def _short_folder() -> str:
     folder = tempfile.gettempdir()
-    return folder if len(folder) <= _MOST_FOLDER else "/tmp"
+    return folder if len(folder) <= _LONGEST_FOLDER else "/tmp"

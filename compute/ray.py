@@ -28,11 +28,11 @@ from chunksink.settings.config import Config
 from chunksink.settings.ray import RayOptions
 
 BLOCK_SECONDS = 5.0
-"""How long a worker should compute a block: this much is lost with it."""
+"""How long a worker should compute a block. This much work is lost if the worker dies."""
 FIRST_BLOCK_BYTES = 2**16
 MOST_BLOCK_BYTES = 2**24
 LEAST_VALIDATED_BYTES = 64 * 2**20
-"""Less is validated faster here than Ray starts."""
+"""A smaller input is validated here before Ray would have started."""
 TRIES = 3
 """How often a block, or the start of a worker, is tried."""
 START_SECONDS = 600.0
@@ -65,15 +65,15 @@ class Blocks:
 
     def __init__(self, missing: Iterator[MissingText]) -> None:
         self._missing = missing
-        self._again: deque[Block] = deque()
+        self._repeated: deque[Block] = deque()
         self._bytes = FIRST_BLOCK_BYTES
         self.ended = False
         """Whether all texts are in blocks."""
 
     def next(self) -> Block | None:
         """A block to repeat, else a new one; None if there is none now."""
-        if self._again:
-            return self._again.popleft()
+        if self._repeated:
+            return self._repeated.popleft()
         texts: list[MissingText] = []
         size = 0
         while size < self._bytes and not self.ended:
@@ -85,11 +85,11 @@ class Blocks:
                 size += text.place.place.length
         return Block(tuple(texts), size) if texts else None
 
-    def again(self, block: Block) -> None:
-        self._again.append(block)
+    def repeat(self, block: Block) -> None:
+        self._repeated.append(block)
 
-    def note(self, block: Block, seconds: float) -> None:
-        """Learn from a block that took this long. The size at most doubles, since a first measurement may be wrong."""
+    def measured(self, block: Block, seconds: float) -> None:
+        """Adapts the size to a block that took this long. It at most doubles, since a measurement may be wrong."""
         fitting = int(block.size * BLOCK_SECONDS / max(seconds, 0.01))
         self._bytes = min(max(fitting, FIRST_BLOCK_BYTES // 4), 2 * self._bytes, MOST_BLOCK_BYTES)
 
@@ -114,15 +114,14 @@ class RayCompute:
         yield RayExecutor(self._cluster.connect()) if size >= LEAST_VALIDATED_BYTES else None
 
     def embed(self, missing: Iterator[MissingText], embedder: DocumentEmbedder, on_chunks: Progress) -> None:
-        """Compute these texts on workers; ComputeError if that is not possible. Vectors that were computed until then
-        are in the cache."""
+        """Compute these texts on workers. After a ComputeError, the vectors computed so far are in the cache."""
         config, gpus, segments = self._config, self._options.gpus_per_worker, self._config.segments
         embedder.import_segments(open_storage(segments))
         blocks = Blocks(missing)
         first = blocks.next()
         if first is None or blocks.ended:  # the executor computes one block before workers would start
             return
-        blocks.again(first)
+        blocks.repeat(first)
         job = Job(
             config.chunks if is_bucket(config.chunks) else str(Path(config.chunks).absolute()),
             config.home_path.absolute(),
@@ -165,8 +164,8 @@ class _Pool:
         self._calls[worker.embed.remote([text.place for text in block.texts])] = worker, block
 
     def finished(self) -> Iterator[tuple[Block | None, WorkerState | BlockReceipt | Exception]]:
-        """Calls that have ended, after a wait of up to a second: the block, if any, and the result, or why the worker
-        died. Other workers are idle then."""
+        """Calls that have ended, after a wait of up to a second: the block, if any, and the result or why the worker
+        died."""
         ready, _ = self._ray.wait(list(self._calls), num_returns=1, timeout=_LOOK_SECONDS)
         for call in ready:
             worker, block = self._calls.pop(call)
@@ -217,7 +216,7 @@ class _Run:
                 if isinstance(result, WorkerState):
                     self._require_same_model(result)
                 elif isinstance(result, BlockReceipt) and block is not None:
-                    self._take(block, result)
+                    self._accept(block, result)
                 elif block is not None:
                     self._repeat(block, f"a worker died: {_first_line(result)}")
                 else:
@@ -243,7 +242,7 @@ class _Run:
         if self.failed_starts >= TRIES:
             raise ComputeError(f"workers die while they load the model; the last one: {_first_line(error)}")
 
-    def _take(self, block: Block, receipt: BlockReceipt) -> None:
+    def _accept(self, block: Block, receipt: BlockReceipt) -> None:
         if receipt.changed or (receipt.failure and not self._can_read(block)):
             return  # the executor finds the same, and the next attempt reads the partition again
         if receipt.failure:
@@ -257,7 +256,7 @@ class _Run:
                     f"{bad.reason}. `segments` in [ray] must name a folder or bucket that all machines share"
                 )
         self.embedder.note_computed(receipt.texts, receipt.text_bytes, receipt.length, receipt.problems)
-        self.blocks.note(block, receipt.seconds)
+        self.blocks.measured(block, receipt.seconds)
         self.on_chunks(block.chunks)
 
     def _repeat(self, block: Block, reason: str) -> None:
@@ -274,7 +273,7 @@ class _Run:
                 "computed is kept for the next run"
             )
         if rest.texts:
-            self.blocks.again(rest)
+            self.blocks.repeat(rest)
 
     def _can_read(self, block: Block) -> bool:
         """Whether this machine can read the chunks of the block."""

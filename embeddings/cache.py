@@ -14,7 +14,7 @@ opens, reads and writes the file, `stats` describes its content, `maintenance` c
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
@@ -92,7 +92,7 @@ class VectorCache(CacheFile):
         """Opens a cache, and creates a missing file.
 
         With `replace_damaged`, a damaged file is set aside and an empty one takes its place; otherwise CacheDamaged.
-        Also raises CacheForeign, CacheTooNew, CacheBusy and CacheUnavailable.
+        Also raises CacheTooNew, CacheBusy and CacheUnavailable.
         """
         cache = cls(Path(path))
         try:
@@ -175,18 +175,17 @@ class VectorCache(CacheFile):
         vectors: Vectors,
         tokens: Sequence[int] | None = None,
         *,
-        replaced: Sequence[bytes] = (),
+        replaced: Collection[bytes] = (),
     ) -> None:
-        """Commits vectors of one model. Existing rows of the keys in `replaced` are dropped in the same transaction.
+        """Commits vectors of one model. The row of a key in `replaced` is replaced even if it is more precise.
 
         If a vector is not finite or has the wrong dimension, nothing is committed.
         """
-        replacing = set(replaced)
         rows = rows_of_vectors(info, keys, vectors, tokens)
         with self.transaction() as connection:
             producer = _register(connection, Origin.of(info))
             for key, row in zip(keys, rows, strict=True):
-                connection.execute(_REPLACE if key in replacing else _INSERT_OR_IMPROVE, (producer, *row))
+                connection.execute(_REPLACE if key in replaced else _INSERT_OR_IMPROVE, (producer, *row))
 
     def add(self, origin: Origin, rows: Sequence[Row]) -> int:
         """Commits rows that passed `flaw`. Returns how many of them were missing or less precise."""

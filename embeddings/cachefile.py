@@ -23,7 +23,6 @@ from chunksink.chunkbus.store import explained, open_store, opening, write_trans
 from chunksink.embeddings.errors import (
     CacheBusy,
     CacheDamaged,
-    CacheForeign,
     CacheFull,
     CacheTooNew,
     CacheUnavailable,
@@ -39,7 +38,6 @@ _APPLICATION_ID = 0x43534B45
 """Bytes 68 to 71 of the file: CSKE."""
 _PAGE_SIZE = 8192
 """Five vectors of 384 dimensions to a page."""
-_START = b"SQLite format 3\x00" + _PAGE_SIZE.to_bytes(2, "big")
 _NEW_FILE_PRAGMAS = (f"page_size = {_PAGE_SIZE}", "auto_vacuum = incremental")
 _PRAGMAS = (
     "synchronous = normal",
@@ -197,7 +195,6 @@ class CacheFile:
             self.close()
         if self._db is None:
             self._inode = inode(self.path)
-            _refuse_foreign(self.path)
             self._db = open_store(
                 self.path, _migrations(), pragmas=_PRAGMAS, new_file_pragmas=_NEW_FILE_PRAGMAS, one_thread=False
             )
@@ -206,14 +203,6 @@ class CacheFile:
             if not {(sql,) for sql in _CURRENT_TABLES} <= set(self._db.execute("SELECT sql FROM sqlite_master")):
                 raise _damaged(self.path, "its tables have changed")
         return self._db
-
-
-def _refuse_foreign(path: Path) -> None:
-    """A file without any mark of a cache may belong to another program: it is neither written nor renamed."""
-    with suppress(FileNotFoundError), path.open("rb") as file:
-        head = file.read(72)
-        if head[: len(_START)] != _START[: len(head)] and head[68:] != _APPLICATION_ID.to_bytes(4, "big"):
-            raise CacheForeign(f"{path} is not a chunksink cache; move the file away")
 
 
 def _set_aside(path: Path) -> str:

@@ -23,10 +23,16 @@ from urllib.parse import urlsplit
 import httpx
 import msgspec
 import numpy as np
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_before_delay, wait_random_exponential
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_before_delay, wait_random_exponential
 
 from chunksink.embeddings.encoder import Vectors
-from chunksink.embeddings.errors import EndpointDenied, EndpointMisnamed, EndpointUnavailable, TextRefused
+from chunksink.embeddings.errors import (
+    EmbeddingsError,
+    EndpointDenied,
+    EndpointMisnamed,
+    EndpointUnavailable,
+    TextRefused,
+)
 from chunksink.embeddings.settings import EncoderSettings
 from chunksink.settings.addresses import server_address
 from chunksink.settings.config import ConfigError
@@ -36,12 +42,11 @@ _T = TypeVar("_T")
 _Client = TypeVar("_Client")
 
 _TRANSIENT = frozenset((408, 409, 425, 429, 500, 502, 503, 504, 529))
-_PROXIES = "HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY"
-_ABOUT_THE_TEXT = frozenset((400, 413, 422))
+_CHECK = "check SSL_CERT_FILE, SSL_CERT_DIR, HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY"
+_TEXT_REFUSED = frozenset((400, 413, 422))
 _CANCELLED_AGAIN_SECONDS = 1.0
 """A library can swallow a cancellation, so it is repeated."""
-_GROWING = wait_random_exponential(multiplier=0.25, max=15.0)
-_UNUSABLE_ANSWERS = 2
+_BACKOFF = wait_random_exponential(multiplier=0.25, max=15.0)
 _SHOWN_CHARS = 300
 """How many characters of an endpoint's message are shown."""
 
@@ -52,14 +57,6 @@ class TransientFailure(Exception):
     def __init__(self, what: str, asked_seconds: float = 0.0) -> None:
         super().__init__(what)
         self.asked_seconds = asked_seconds
-
-
-class UnusableAnswer(TransientFailure):
-    """An answer without the requested vectors. It may cost money, so the request is repeated only once."""
-
-
-class NoVector(UnusableAnswer):
-    """An answer without a vector for the only text. If that happens twice, the text is refused."""
 
 
 class _Entry(msgspec.Struct):
@@ -90,13 +87,14 @@ class RequestLimits:
 class EndpointConnection:
     """An open connection. `ask` is called by the coroutines that `start` runs."""
 
-    billed_tokens = 0
-    """By the `usage` of the answers."""
-
-    def __init__(self, url: str, settings: EncoderSettings, limits: RequestLimits) -> None:
+    def __init__(
+        self, url: str, settings: EncoderSettings, limits: RequestLimits, on_billed: Callable[[int], object]
+    ) -> None:
+        """`on_billed` gets the number of tokens that an answer charges for."""
         self._url = url
         self._settings = settings
         self._limits = limits
+        self._on_billed = on_billed
         self._address = f"{checked_url(url)}/embeddings"
         self._client = client_for(self._address, httpx.AsyncClient, timeout=None)  # we have our own deadlines
         self._turns = asyncio.Semaphore(limits.concurrency)
@@ -131,13 +129,13 @@ class EndpointConnection:
             body["dimensions"] = self._settings.endpoint_dimensions
         # A lone surrogate cannot be encoded; a question mark takes its place.
         content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
-        retrying = _patience(seconds)
+        retrying = AsyncRetrying(
+            retry=retry_if_exception_type(TransientFailure), wait=_wait, stop=stop_before_delay(seconds), reraise=True
+        )
         async with self._turns:
             until = asyncio.get_running_loop().time() + seconds
             try:
                 return await retrying(self._try, content, len(parts), until)
-            except NoVector as error:
-                raise TextRefused(str(error)) from None
             except TransientFailure as error:
                 tries = retrying.statistics["attempt_number"]
                 failed = f"failed {tries} times, at last with" if tries > 1 else "failed once, with"
@@ -146,7 +144,7 @@ class EndpointConnection:
                 raise EndpointUnavailable(f"the endpoint {self._url} {failed} {error}{wait}") from None
 
     async def _try(self, content: bytes, expected: int, until: float) -> Vectors:
-        key = self._key()
+        key = key_of(self._settings.endpoint_key_variable, "option endpoint_key_variable", EndpointDenied)
         headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {key}"} if key else {})
         until = min(until, asyncio.get_running_loop().time() + self._limits.timeout_seconds)
         failure: Exception | None = None
@@ -162,14 +160,14 @@ class EndpointConnection:
                 vectors, billed = vectors_in(response.content, expected)
             except (ValueError, RecursionError) as error:
                 answer = message_of(response, key) or "it is empty"
-                raise UnusableAnswer(f"an answer that cannot be used ({error}): {answer}") from None
-            self.billed_tokens += billed
+                raise TransientFailure(f"an answer that cannot be used ({error}): {answer}") from None
+            self._on_billed(billed)
             return vectors
         message = message_of(response, key)
         if response.status_code in _TRANSIENT:
             what = f"status {response.status_code}: {message}".removesuffix(": ")
             raise TransientFailure(what, _retry_after(response))
-        if response.status_code in _ABOUT_THE_TEXT:
+        if response.status_code in _TEXT_REFUSED:
             raise TextRefused(f"the endpoint refused the text (status {response.status_code}): {message}")
         hint = {401: "; is the key right?", 403: "; is the key right?", 404: "; are URL and model right?"}
         answer = f"{response.status_code}{hint.get(response.status_code, '')}"
@@ -178,7 +176,7 @@ class EndpointConnection:
         raise EndpointDenied(f"the endpoint {self._url} answered {answer} {message}")
 
     def _no_answer(self, failure: Exception, key: str | None) -> Exception:
-        if reason := _distrust(failure):
+        if reason := _certificate_problem(failure):
             return EndpointDenied(
                 f"the certificate of {self._url} is not trusted ({reason}); if the server is yours, set "
                 "SSL_CERT_FILE to the file of your certificate authorities"
@@ -188,14 +186,13 @@ class EndpointConnection:
         remedy = "; is it running, and is the setting `endpoint` its address?" if is_away else ""
         return TransientFailure(_without(key, f"{type(failure).__name__}: {words}{remedy}"))
 
-    def _key(self) -> str | None:
-        variable = self._settings.endpoint_key_variable
-        if variable is None:
-            return None
-        try:
-            return key_in(variable, "option endpoint_key_variable", needed=True)
-        except ConfigError as error:
-            raise EndpointDenied(str(error)) from error
+
+def key_of(variable: str | None, option: str, refusal: type[EmbeddingsError]) -> str | None:
+    """The key in this environment variable, which an option names; None without an option."""
+    try:
+        return key_in(variable, option, needed=True) if variable is not None else None
+    except ConfigError as error:
+        raise refusal(str(error)) from error
 
 
 def client_for(url: str, kind: Callable[..., _Client], *, timeout: float | None) -> _Client:
@@ -203,13 +200,11 @@ def client_for(url: str, kind: Callable[..., _Client], *, timeout: float | None)
     encrypted = urlsplit(url).scheme == "https"
     try:
         return kind(follow_redirects=False, timeout=timeout, verify=encrypted)
-    except OSError as error:
-        message = f"the certificates of this machine cannot be read ({error.strerror or error})"
-        raise EndpointDenied(f"{message}: check SSL_CERT_FILE and SSL_CERT_DIR") from error
-    except ImportError as error:
-        raise EndpointDenied(f"the proxy cannot be used: {error}; check {_PROXIES}") from error
+    except (OSError, ImportError) as error:  # certificates, or a package for the proxy
+        reason = getattr(error, "strerror", None) or error
+        raise EndpointDenied(f"no connection is possible ({reason}): {_CHECK}") from error
     except (ValueError, httpx.InvalidURL):  # the message may contain part of a password
-        raise EndpointDenied(f"the address of the proxy cannot be read: check {_PROXIES}") from None
+        raise EndpointDenied(f"the address of the proxy cannot be read: {_CHECK}") from None
 
 
 def checked_url(url: str) -> str:
@@ -227,7 +222,7 @@ def message_of(response: httpx.Response, key: str | None) -> str:
     return " ".join(_without(key, response.text).split())[:_SHOWN_CHARS]
 
 
-def _distrust(error: BaseException | None) -> str | None:
+def _certificate_problem(error: BaseException | None) -> str | None:
     """Why the server's certificate is not trusted, if that caused the error."""
     while error is not None:
         if isinstance(error, ssl.SSLCertVerificationError):
@@ -253,31 +248,17 @@ def _without(key: str | None, message: str) -> str:
     return message
 
 
-def _patience(seconds: float) -> AsyncRetrying:
-    """Retries while a coroutine function raises `TransientFailure`, then raises the last one. For one request."""
-    unusable = 0
-
-    def is_worth_it(error: BaseException) -> bool:
-        nonlocal unusable
-        unusable += isinstance(error, UnusableAnswer)
-        return isinstance(error, TransientFailure) and unusable < _UNUSABLE_ANSWERS
-
-    return AsyncRetrying(
-        retry=retry_if_exception(is_worth_it), wait=_wait, stop=stop_before_delay(seconds), reraise=True
-    )
-
-
 def _wait(state: RetryCallState) -> float:
     failure = state.outcome.exception() if state.outcome else None
     asked_seconds = failure.asked_seconds if isinstance(failure, TransientFailure) else 0.0
-    return max(asked_seconds, _GROWING(state))
+    return max(asked_seconds, _BACKOFF(state))
 
 
 def vectors_in(content: bytes, expected: int) -> tuple[Vectors, int]:
     """The vectors of an answer, in the order of the request, and the number of tokens that it charges for.
 
-    ValueError if it has none, or not the requested ones. `TextRefused` if only some are missing: smaller requests then
-    show which texts have none.
+    ValueError if they are not the requested ones. `TextRefused` if some are missing: smaller requests then show which
+    texts have none.
     """
     try:
         answer = msgspec.json.decode(content, type=_Answer)
@@ -285,9 +266,7 @@ def vectors_in(content: bytes, expected: int) -> tuple[Vectors, int]:
         answer = msgspec.convert(json.loads(content), type=_Answer)  # accepts the NaN that some servers write
     vectors = {entry.index: entry.embedding for entry in answer.data}
     problem = f"asked for {expected:,} vector{'s' * (expected != 1)}, got {len(answer.data):,}"
-    if not answer.data and expected == 1:
-        raise NoVector(f"the endpoint returned no vector: {problem}")
-    if 0 < len(answer.data) < expected:
+    if len(answer.data) < expected and (answer.data or expected == 1):
         raise TextRefused(f"the endpoint left texts out: {problem}")
     if len(answer.data) != expected:
         raise ValueError(problem)

@@ -35,10 +35,10 @@ def context_hash(context: str) -> bytes:
     return sha256(context.encode()).digest()[:CONTEXT_BYTES] if context else b""
 
 
-def before(text: str, context: str) -> str:
+def context_before(text: str, context: str) -> str:
     """The context as it precedes the text. Its last line is left out if the text begins with it, as a heading."""
     outer, _, last = context.rpartition("\n")
-    line = text.lstrip().partition("\n")[0].lstrip("# ").rstrip()
-    begins_with_it = last in (line, line.rstrip("# "))  # a heading may end with its marks, or with a name such as C#
-    shown = outer if begins_with_it else context
+    first = text.lstrip().partition("\n")[0].lstrip("# ").rstrip()
+    is_heading = last in (first, first.rstrip("# "))  # a heading may end with its marks, or with a name such as C#
+    shown = outer if is_heading else context
     return f"{shown}\n\n" if shown else ""

@@ -44,9 +44,9 @@ LEAST_COSINE = 0.9999
 LEAST_COSINE_IN_INT8 = 0.9
 _NORM_TOLERANCE = 0.01
 _WATCH_SECONDS = 0.5
-_TOGETHER = 6
-_PADDED = 12
-_PASSING = (*OUT_OF_MEMORY, "No space left", "couldn't connect", "offline mode")
+_JOINED_LINES = 6
+_LONG_LINES = 12
+_TRANSIENT = (*OUT_OF_MEMORY, "No space left", "couldn't connect", "offline mode")
 """Messages of libraries about transient failures."""
 
 
@@ -61,7 +61,7 @@ def main(arguments: list[str]) -> int:
     except Exception as error:  # OpenVINO, NNCF, torch and the model's code raise any class
         words = str(error) if isinstance(error, EmbeddingsError) else f"no graph can be made of it: {error}"
         sys.stderr.write(f"{' '.join(words.split()):.300}\n")
-        return 1 if _may_pass(error) else REFUSED
+        return 1 if _is_transient(error) else REFUSED
     return 0
 
 
@@ -80,7 +80,7 @@ def convert(found: ResolvedModel, target: Path) -> None:
     _trace(model, form, target / GRAPH_FILE)
     (target / RECORD).write_bytes(msgspec.json.encode(form))
     texts = sample_texts()
-    uneven = [" ".join(texts[:_PADDED]), texts[0]]  # the second one is mostly padding beside the first
+    uneven = [" ".join(texts[:_LONG_LINES]), texts[0]]  # the second one is mostly padding beside the first
     for some, token_budget in ((texts, None), (uneven, sys.maxsize)):
         theirs = model.encode(some, prompt="", show_progress_bar=False)
         _compare(_vectors(target, form, some, token_budget), theirs, LEAST_COSINE)
@@ -111,7 +111,7 @@ def quantize(source: Path, target: Path) -> None:
 def sample_texts() -> list[str]:
     """Texts in several languages, and longer texts that join several of these."""
     lines = Path(__file__).with_name("sample_texts.txt").read_text(encoding="utf-8").splitlines()
-    longer = [" ".join(lines[start : start + _TOGETHER]) for start in range(0, len(lines) - _TOGETHER, 2)]
+    longer = [" ".join(lines[start : start + _JOINED_LINES]) for start in range(0, len(lines) - _JOINED_LINES, 2)]
     return [*lines, *longer]
 
 
@@ -131,9 +131,9 @@ def _trace(model: SentenceTransformer, form: ModelForm, file: Path) -> None:
                 features["token_type_ids"] = token_type_ids
             return self.chain(features)["sentence_embedding"]
 
-    unequal = [TokenWindow(0, [*form.layout.prefix, *range(20, 31), *form.layout.suffix])]
-    unequal.append(TokenWindow(1, unequal[0].ids[:7]))
-    example = {name: torch.from_numpy(array) for name, array in padded(unequal, form.layout).items()}
+    longer = TokenWindow(0, [*form.layout.prefix, *range(20, 31), *form.layout.suffix])
+    shorter = TokenWindow(1, longer.ids[:7])  # so that padding is traced too
+    example = {name: torch.from_numpy(array) for name, array in padded([longer, shorter], form.layout).items()}
     with torch.no_grad(), warnings.catch_warnings(action="ignore"):
         graph = openvino.convert_model(Chain(), example_input=example)
     openvino.save_model(graph, file, compress_to_fp16=False)
@@ -162,19 +162,19 @@ def _compare(ours: Vectors, theirs: Vectors, least: float) -> None:
         raise GraphUnavailable(f"the graph's vectors differ from the model's: cosine {cosines.min():.5f}")
 
 
-def _may_pass(error: BaseException | None) -> bool:
-    """Whether the machine caused the failure, not the model: no memory, no room, no network, an unreadable file."""
+def _is_transient(error: BaseException | None) -> bool:
+    """Whether the machine caused the failure, not the model: too little memory or disk space, no network."""
     while error is not None:
         of_system = isinstance(error, OSError) and error.errno is not None
         if of_system or isinstance(error, EncoderOutOfMemory | ConnectionError) or shortage(error) is not None:
             return True
-        if any(words in str(error) for words in _PASSING):
+        if any(words in str(error) for words in _TRANSIENT):
             return True
         error = error.__cause__ or error.__context__
     return False
 
 
-def _end_with(parent: int) -> None:
+def _exit_with(parent: int) -> None:
     """Ends this process when its parent has ended, even by a kill."""
 
     def watch() -> None:
@@ -186,5 +186,5 @@ def _end_with(parent: int) -> None:
 
 
 if __name__ == "__main__":
-    _end_with(int(sys.argv[1]))
+    _exit_with(int(sys.argv[1]))
     sys.exit(main(sys.argv[2:]))

@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from chunksink.embeddings.context import EmbedContext, before
+from chunksink.embeddings.context import EmbedContext, context_before
 from chunksink.embeddings.errors import TextRefused
 from chunksink.embeddings.references import TEXT_BYTES, VectorKey, raw_key
 
@@ -44,7 +44,7 @@ class ModelInfo:
     fingerprint: str
     dimension: int
     max_length: int | None
-    """Longer texts are long texts. None if there is no limit."""
+    """`long_texts` applies to longer texts. None if there is no limit."""
     precision: Precision
     requested: PrecisionRequest
     long_texts: LongTexts
@@ -138,7 +138,7 @@ class Encoder(ABC):
     def encode_batches(self, texts: Sequence[str], contexts: Sequence[str] = ()) -> Generator[EncodedBatch]:
         """Vectors of passages as they become ready, in any order, each position exactly once. `contexts` is empty, or
         has one for each text; "" is none."""
-        return self._run(texts, self.info.passage_prompt, [*map(before, texts, contexts)])
+        return self._run(texts, self.info.passage_prompt, [*map(context_before, texts, contexts)])
 
     @abstractmethod
     def close(self) -> None:

@@ -7,7 +7,7 @@ refuses is halved until the refused text is alone.
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import replace
 
@@ -39,7 +39,7 @@ class EndpointEncoder(Encoder):
         self._max_chars = settings.max_length or DEFAULT_MAX_CHARS
         self._passage_prompt = settings.passage_prompt or ""
         self._connection: EndpointConnection | None = None
-        self._billed_before = 0
+        self._billed_tokens = 0
         self._lock = threading.Lock()
         try:
             connection = self._open()
@@ -73,52 +73,49 @@ class EndpointEncoder(Encoder):
 
     @property
     def billed_tokens(self) -> int:
-        with self._lock:
-            return self._billed_before + (self._connection.billed_tokens if self._connection is not None else 0)
+        return self._billed_tokens
 
     def close(self) -> None:
         """Cancels running requests and closes the connections. The next use opens them again."""
         with self._lock:
             connection, self._connection = self._connection, None
-            self._billed_before += connection.billed_tokens if connection is not None else 0
         if connection is not None:
             connection.close()
 
     def _open(self) -> EndpointConnection:
         with self._lock:
             if self._connection is None:
-                self._connection = EndpointConnection(self._url, self._settings, self._limits)
+                self._connection = EndpointConnection(self._url, self._settings, self._limits, self._add_bill)
             return self._connection
+
+    def _add_bill(self, tokens: int) -> None:
+        self._billed_tokens += tokens
 
     def _run(self, texts: Sequence[str], prompt: str, contexts: Sequence[str] = ()) -> Generator[EncodedBatch]:
         """In the order of the answers."""
-        windows: list[int] = []
-        contexts = contexts or [""] * len(texts)
-        together = Windows(windows, [len(context) + len(text) for context, text in zip(contexts, texts, strict=True)])
+        with_contexts = list(zip(contexts or [""] * len(texts), texts, strict=True))
+        cuts = [self._cut(context, text) for context, text in with_contexts]
+        windows = Windows([len(parts) for parts in cuts], [len(context) + len(text) for context, text in with_contexts])
         problems: dict[int, str] = {}
         running: dict[Future[_Answer], list[int]] = {}
         connection = self._open()
         try:
-            for positions, parts in self._batches(zip(contexts, texts, strict=True), prompt, windows):
+            for positions, parts in self._batches(cuts, prompt):
                 while len(running) >= 2 * self._limits.concurrency:
-                    yield from _finished(running, together, problems)
+                    yield from _finished(running, windows, problems)
                 running[connection.start(self._isolated(connection, parts))] = positions
             while running:
-                yield from _finished(running, together, problems)
+                yield from _finished(running, windows, problems)
         finally:
             for future in running:
                 future.cancel()
 
-    def _batches(
-        self, texts: Iterable[tuple[str, str]], prompt: str, windows: list[int]
-    ) -> Iterator[tuple[list[int], list[str]]]:
-        """For each request, the positions of its texts, then its parts. Appends each text's part count to `windows`."""
+    def _batches(self, cuts: list[list[str]], prompt: str) -> Iterator[tuple[list[int], list[str]]]:
+        """For each request, the position of each part's text, and the parts."""
         positions: list[int] = []
         parts: list[str] = []
         chars = 0
-        for position, (context, text) in enumerate(texts):
-            cut = self._cut(context, text)
-            windows.append(len(cut))
+        for position, cut in enumerate(cuts):
             for part in cut:
                 full = len(parts) == self._limits.batch_texts or chars + len(part) > self._limits.batch_chars
                 if parts and full:

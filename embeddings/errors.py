@@ -37,10 +37,6 @@ class GraphUnreadable(GraphUnavailable):
     """The graph is undamaged, but these versions of OpenVINO and tokenizers cannot load it; it is made again."""
 
 
-class ModelChanged(ModelError):
-    """The model of this name is no longer the one that made the index; rebuild the index."""
-
-
 class WrongVectors(ModelError):
     """The encoder returned the wrong number of vectors, or vectors that are not finite or have a wrong dimension."""
 
@@ -79,10 +75,6 @@ class RerankFailed(EmbeddingsError):
 
 class CacheError(EmbeddingsError):
     """The vector cache cannot be used."""
-
-
-class CacheForeign(CacheError):
-    """The file is not a chunksink cache; move the file away."""
 
 
 class CacheTooNew(CacheError):

@@ -8,8 +8,6 @@ device. So nothing is embedded again after an upgrade, or with another copy of t
 from __future__ import annotations
 
 import hashlib
-import os
-import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import astuple
@@ -20,12 +18,13 @@ import msgspec
 import orjson
 
 from chunksink.chunkbus.signature import settled_signatures
+from chunksink.chunkbus.storage import FolderStorage
 from chunksink.embeddings.errors import ModelUnsupported
 
 _FORMAT = 1
 
 # Bookkeeping by the libraries that wrote a config.json.
-_PASSING = {
+_IGNORED_KEYS = {
     "_name_or_path",
     "_commit_hash",
     "architectures",
@@ -39,7 +38,7 @@ _PASSING = {
 # Settings of a tokenizer that affect no vector: paths, bookkeeping, decoding, chat, and the cutting and padding that we
 # do ourselves. The maximum length is a part of its own. Every other key counts: one too many embeds needlessly again,
 # one too few serves wrong vectors.
-_PASSING_TOKENIZER = {
+_IGNORED_TOKENIZER_KEYS = {
     "_commit_hash",
     "_name_or_path",
     "added_tokens_file",
@@ -87,7 +86,7 @@ def fingerprint_of_model(folder: Path, digests: Mapping[str, str], settings: Map
     return _digest_of({"format": _FORMAT, "kind": "model", "parts": {**parts, **settings}})
 
 
-class _Noted(msgspec.Struct, frozen=True):
+class _SavedDigests(msgspec.Struct, frozen=True):
     signature: str
     digests: dict[str, str]
 
@@ -100,17 +99,14 @@ def file_digests(folder: Path, cache: Path | None = None) -> dict[str, str]:
     signature = signature_of_files(folder) if cache is not None else None
     if cache is None or signature is None:
         return _read_digests(folder)
-    note = cache / "digests" / f"{_digest_of(str(folder))[:40]}.json"
+    file = cache / "digests" / f"{_digest_of(str(folder))[:40]}.json"
     with suppress(OSError, msgspec.MsgspecError):
-        noted = msgspec.json.decode(note.read_bytes(), type=_Noted)
-        if noted.signature == signature:
-            return noted.digests
+        saved = msgspec.json.decode(file.read_bytes(), type=_SavedDigests)
+        if saved.signature == signature:
+            return saved.digests
     digests = _read_digests(folder)
     with suppress(OSError):
-        note.parent.mkdir(parents=True, exist_ok=True)
-        written = note.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
-        written.write_bytes(msgspec.json.encode(_Noted(signature, digests)))
-        written.replace(note)
+        FolderStorage(file.parent).write(file.name, msgspec.json.encode(_SavedDigests(signature, digests)))
     return digests
 
 
@@ -158,7 +154,7 @@ def _module_config(folder: Path, module: Mapping[str, str]) -> Any:
     config = _json(folder / module["path"] / "config.json") or {}
     if module["type"] == "Pooling":
         return _pooling(config)
-    return {key: value for key, value in config.items() if key not in _PASSING}
+    return {key: value for key, value in config.items() if key not in _IGNORED_KEYS}
 
 
 def _pooling(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -207,7 +203,7 @@ def _tokenizer(root: Path, place: str, digests: Mapping[str, str]) -> dict[str, 
         parts |= {name: digests[file] for name, file in files.items() if file in digests}
     for name in _TOKENIZER_SETTINGS:
         settings = _json(folder / name) or {}
-        parts[name] = {key: value for key, value in settings.items() if key not in _PASSING_TOKENIZER}
+        parts[name] = {key: value for key, value in settings.items() if key not in _IGNORED_TOKENIZER_KEYS}
     kind = parts["tokenizer_config.json"].get("tokenizer_class")
     if isinstance(kind, str):  # the class with and without Fast is the same tokenizer
         parts["tokenizer_config.json"]["tokenizer_class"] = kind.removesuffix("Fast")

@@ -11,8 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -72,8 +71,8 @@ def expected_runtime(model: ResolvedModel, precision: PrecisionRequest, model_ca
     if lacks_avx2():
         return ExpectedRuntime(reason=_NO_AVX2)
     digest = digest_of_files(file_digests(model.folder, cache))
-    folder = _place(digest, cache, precision == "int8")
-    if _kept(folder, digest, cache) is not None:
+    folder = _folder_of(digest, cache, precision == "int8")
+    if _form_in(folder, digest, cache) is not None:
         return ExpectedRuntime(prepared=True)
     place = next(path for path in (cache, *cache.absolute().parents) if path.exists())
     is_writable = place.is_dir() and os.access(place, os.W_OK)
@@ -90,16 +89,19 @@ def graph_of(
     """
     if lacks_avx2():
         raise GraphUnavailable(_NO_AVX2)
-    folder = _place(digest, cache, quantized)
+    folder = _folder_of(digest, cache, quantized)
     try:
         if renew:
             (folder / RECORD).unlink(missing_ok=True)
-        form = _kept(folder, digest, cache)
+        form = _form_in(folder, digest, cache)
         if form is None:
             source = graph_of(model, digest, cache)[0] if quantized else None
             cache.mkdir(parents=True, exist_ok=True)
-            with _making(folder, model.name):
-                form = _kept(folder, digest, cache) or _make(model, digest, folder, source)
+            if reason := _refusal(folder):
+                raise GraphUnavailable(reason)
+            _log.info("preparing %s for this machine, once: it takes 15 seconds for a small model", model.name)
+            with filelock.FileLock(folder.with_suffix(".lock"), timeout=_LONGEST_SECONDS):  # for one process at a time
+                form = _form_in(folder, digest, cache) or _make(model, digest, folder, source)
     except filelock.Timeout as error:
         raise GraphUnavailable("another process has been making its graph for half an hour") from error
     except OSError as error:
@@ -107,26 +109,12 @@ def graph_of(
     return folder, form
 
 
-@contextmanager
-def _making(folder: Path, name: str) -> Iterator[None]:
-    """Only one process at a time makes a graph."""
-    lock = filelock.FileLock(folder.with_suffix(".lock"))
-    try:
-        lock.acquire(timeout=0)
-    except filelock.Timeout:
-        _log.info("another process is preparing %s; waiting for it", name)
-        lock.acquire(timeout=_LONGEST_SECONDS)
-    try:
-        yield
-    finally:
-        lock.release()
-
-
-def _place(digest: str, cache: Path, quantized: bool) -> Path:
+def _folder_of(digest: str, cache: Path, quantized: bool) -> Path:
     return cache / f"{digest[:40]}-{'int8' if quantized else 'float32'}"
 
 
-def _kept(folder: Path, digest: str, cache: Path) -> ModelForm | None:
+def _form_in(folder: Path, digest: str, cache: Path) -> ModelForm | None:
+    """The form in the record of a graph; None if the graph is missing, damaged or of another model."""
     try:
         record = msgspec.json.decode((folder / RECORD).read_bytes(), type=Graph)
     except (OSError, msgspec.MsgspecError):
@@ -139,15 +127,12 @@ def _kept(folder: Path, digest: str, cache: Path) -> ModelForm | None:
 
 def _make(model: ResolvedModel, digest: str, folder: Path, source: Path | None) -> ModelForm:
     """Runs `convert` in a separate process, the only one that needs torch and sentence-transformers."""
-    if reason := _refusal(folder):
-        raise GraphUnavailable(reason)
     for abandoned in folder.parent.glob(f".{folder.name}-*"):  # of a process that was killed
         shutil.rmtree(abandoned, ignore_errors=True)
-    making = folder.with_name(f".{folder.name}-{os.getpid()}")
-    _log.info("preparing %s for this machine, once: it takes 15 seconds for a small model", model.name)
+    unfinished = folder.with_name(f".{folder.name}-{os.getpid()}")
     try:
-        making.mkdir()
-        arguments = [str(os.getpid()), str(model.folder), str(making), *([str(source)] if source else [])]
+        unfinished.mkdir()
+        arguments = [str(os.getpid()), str(model.folder), str(unfinished), *([str(source)] if source else [])]
         done = subprocess.run(
             [sys.executable, "-P", "-m", "chunksink.embeddings.convert", *arguments],
             stdin=subprocess.DEVNULL,
@@ -159,17 +144,17 @@ def _make(model: ResolvedModel, digest: str, folder: Path, source: Path | None) 
         )
         if done.returncode:
             _refuse(done, folder)
-        form = msgspec.json.decode((making / RECORD).read_bytes(), type=ModelForm)
-        (making / RECORD).unlink()
-        record = Graph(digest, form, file_digests(making))
-        (making / RECORD).write_bytes(msgspec.json.encode(record))
+        form = msgspec.json.decode((unfinished / RECORD).read_bytes(), type=ModelForm)
+        (unfinished / RECORD).unlink()
+        record = Graph(digest, form, file_digests(unfinished))
+        (unfinished / RECORD).write_bytes(msgspec.json.encode(record))
         shutil.rmtree(folder, ignore_errors=True)
-        making.rename(folder)
+        unfinished.rename(folder)
         folder.with_suffix(_REFUSED_SUFFIX).unlink(missing_ok=True)
     except subprocess.TimeoutExpired as error:
         raise GraphUnavailable("making its graph took more than half an hour") from error
     finally:
-        shutil.rmtree(making, ignore_errors=True)
+        shutil.rmtree(unfinished, ignore_errors=True)
     return form
 
 

@@ -6,25 +6,20 @@ from collections.abc import Callable, Generator, Sequence
 from time import monotonic
 
 from chunksink.embeddings.encoder import EncodedBatch, Encoder, ModelInfo
-from chunksink.embeddings.errors import ModelChanged
+from chunksink.embeddings.errors import ModelError
 
 
 class LazyEncoder(Encoder):
-    """The encoder that `info` describes, opened on first use; `ModelChanged` if the model has changed by then."""
+    """The encoder that `info` describes, opened on first use; `ModelError` if the model has changed by then.
 
-    def __init__(self, info: ModelInfo, open_encoder: Callable[[], Encoder]) -> None:
-        self.info = info
+    Without `info`, the encoder is opened at once.
+    """
+
+    def __init__(self, info: ModelInfo | None, open_encoder: Callable[[], Encoder]) -> None:
+        self._expected = info and info.fingerprint
         self._open = open_encoder
         self._encoder: Encoder | None = None
-
-    @classmethod
-    def loaded(cls, open_encoder: Callable[[], Encoder]) -> LazyEncoder:
-        """Opens the encoder now, to learn its `info`, and measures how long that takes."""
-        started = monotonic()
-        encoder = open_encoder()
-        lazy = cls(encoder.info, open_encoder)
-        lazy._encoder, lazy.loading_seconds = encoder, monotonic() - started
-        return lazy
+        self.info = info or self.load().info
 
     @property
     def runtime(self) -> str | None:
@@ -46,9 +41,9 @@ class LazyEncoder(Encoder):
         if self._encoder is None:
             started = monotonic()
             encoder = self._open()
-            if encoder.info.fingerprint != self.info.fingerprint:
+            if self._expected not in (None, encoder.info.fingerprint):
                 encoder.close()
-                raise ModelChanged(
+                raise ModelError(
                     f"{self.info.name} has other weights, tokens or settings than the model that made the live index. "
                     "`chunksink rebuild` builds the index with the present model"
                 )

@@ -44,7 +44,7 @@ def load_encoder(
     precision = choose_precision(settings.precision, device)
     digests = file_digests(found.folder, cache)
     files = digest_of_files(digests)
-    computing, form, computed_by = _runtime(found, files, precision, device, cache, use_graph)
+    runtime, form, runtime_name = _runtime(found, files, precision, device, cache, use_graph)
     layout = form.layout
     if settings.max_length:
         layout = replace(layout, max_length=min(layout.max_length, settings.max_length))
@@ -71,13 +71,13 @@ def load_encoder(
         passage_prompt=passages,
         source=f"{found.source}:{found.folder}",
         device=device,
-        runtime=computed_by,
+        runtime=runtime_name,
         libraries=library_versions(),
         files=files,
         index_dimension=_index_dimension(found, form.dimension, settings.dimensions),
         embed_context=settings.embed_context,
     )
-    return TransformerEncoder(computing, info, layout, token_budget=token_budget, workers=workers)
+    return TransformerEncoder(runtime, info, layout, token_budget=token_budget, workers=workers)
 
 
 def _index_dimension(found: ResolvedModel, dimension: int, requested: int | None) -> int:
@@ -99,31 +99,31 @@ def _runtime(
     found: ResolvedModel, files: str, precision: Precision, device: str, cache: Path, use_graph: bool
 ) -> tuple[Runtime, ModelForm, str]:
     """The runtime, the model's form, and the name of the runtime for reports."""
-    why = ""
+    reason = ""
     if device == "cpu" and use_graph:
         try:
             return *_with_graph(found, files, precision, cache), "openvino"
         except GraphUnavailable as error:
-            why = str(error)
+            reason = str(error)
     if precision == "int8":
         raise ModelUnsupported(
-            f"{found.name} cannot be computed in int8: {why or 'that needs OpenVINO on a processor'}. "
+            f"{found.name} cannot be computed in int8: {reason or 'that needs OpenVINO on a processor'}. "
             "Otherwise set the precision to auto"
         )
-    if why:
-        _log.info("%s is computed by sentence-transformers: %s", found.name, why)
+    if reason:
+        _log.info("%s is computed by sentence-transformers: %s", found.name, reason)
     from chunksink.embeddings.torch_runtime import TorchRuntime, form_of, read_model
 
     model = read_model(found, device)
     return (
         TorchRuntime(model, precision, device),
         form_of(model, found),
-        f"sentence-transformers ({why})" if why else "sentence-transformers",
+        f"sentence-transformers ({reason})" if reason else "sentence-transformers",
     )
 
 
 def _with_graph(found: ResolvedModel, files: str, precision: Precision, cache: Path) -> tuple[Runtime, ModelForm]:
-    """A graph that cannot be loaded, as after an upgrade of OpenVINO, is made again once."""
+    """Makes a graph again, once, if it cannot be loaded, as after an upgrade of OpenVINO."""
     from chunksink.embeddings.openvino_runtime import OpenVinoRuntime
 
     quantized = precision == "int8"

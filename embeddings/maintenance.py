@@ -10,9 +10,9 @@ from itertools import chain
 
 from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.cachefile import REMEDY
-from chunksink.embeddings.errors import BadReference, CacheDamaged
+from chunksink.embeddings.errors import CacheDamaged
 from chunksink.embeddings.probes import PROBES
-from chunksink.embeddings.references import VectorKey, embedding_ref, raw_fingerprint, raw_key
+from chunksink.embeddings.references import VectorKey, raw_fingerprint, raw_key
 from chunksink.embeddings.rows import COLUMNS, flaw
 
 _DELETE_ROWS = 5000
@@ -70,9 +70,6 @@ def verify(cache: VectorCache, *, repair: bool = False, progress: Progress | Non
     rows = 0
     try:
         damage += [str(line) for (line,) in cache.read("PRAGMA integrity_check(20)") if line != "ok"]
-    except CacheDamaged as exc:
-        damage.append(str(exc).removesuffix(REMEDY))
-    try:
         for batch in cache.scan(f"SELECT id, fingerprint, {COLUMNS} FROM vector"):
             rows += len(batch)
             for number, *values in batch:
@@ -83,8 +80,7 @@ def verify(cache: VectorCache, *, repair: bool = False, progress: Progress | Non
             if progress:
                 progress(len(batch))
     except CacheDamaged as exc:
-        if (reason := str(exc).removesuffix(REMEDY)) not in damage:
-            damage.append(reason)
+        damage.append(str(exc).removesuffix(REMEDY))
     if repair and damage:
         cache.replace_damaged()
     elif repair and ids:
@@ -155,8 +151,5 @@ def _delete(cache: VectorCache, ids: Sequence[int]) -> None:
 
 
 def _ref_of(*columns: object) -> str:
-    fingerprint, *hashes = (column if isinstance(column, bytes) else b"" for column in columns)
-    try:
-        return embedding_ref(fingerprint.hex(), b"".join(hashes))
-    except BadReference:
-        return "cache:unreadable key"
+    fingerprint, text_hash, context_hash = (each.hex() if isinstance(each, bytes) else "?" for each in columns)
+    return f"cache:{fingerprint}/{text_hash}{context_hash}"

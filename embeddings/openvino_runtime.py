@@ -39,7 +39,7 @@ class OpenVinoRuntime:
         try:
             self._graph = openvino.Core().compile_model(folder / GRAPH_FILE, "CPU", settings)
         except RuntimeError as error:
-            kind = GraphUnavailable if self.is_out_of_memory(error) else GraphUnreadable
+            kind = GraphUnavailable if self.was_out_of_memory(error) else GraphUnreadable
             reason = (str(error).strip() or type(error).__name__).splitlines()[-1]  # before that, a trace
             raise kind(f"OpenVINO cannot load it: {reason}") from error
         self.workers: int = self._graph.get_property("OPTIMAL_NUMBER_OF_INFER_REQUESTS")
@@ -66,11 +66,8 @@ class OpenVinoRuntime:
     def preparing_threads(self, workers: int) -> AbstractContextManager[Callable[[], None]]:
         return nullcontext(lambda: None)
 
-    def is_out_of_memory(self, error: Exception) -> bool:
+    def was_out_of_memory(self, error: Exception) -> bool:
         return isinstance(error, MemoryError) or any(words in str(error) for words in OUT_OF_MEMORY)
-
-    def free_memory(self) -> None:
-        """Nothing to free: no memory is kept between calls."""
 
 
 def import_openvino() -> Any:

@@ -49,7 +49,7 @@ class EncoderPool:
 
         def open_for_run(settings: EncoderSettings) -> Encoder:
             files = _files_of(settings)
-            loaded = self._replace_idle(None)
+            loaded = self._take()
             if loaded is not None and (settings not in loaded.settings or loaded.files != files):
                 loaded.encoder.close()
                 loaded = None
@@ -63,25 +63,30 @@ class EncoderPool:
             yield open_for_run
         finally:
             for loaded in opened:
-                former = self._replace_idle(loaded, closings) if loaded.files else loaded
-                if former is not None:
-                    former.encoder.close()
+                self._keep(loaded, closings)
 
     def close(self) -> None:
         """Closes the kept encoder now, and that of a current run at its end. The next run opens a new one."""
         with self._lock:
             self._closings += 1
-        loaded = self._replace_idle(None)
+        loaded = self._take()
         if loaded is not None:
             loaded.encoder.close()
 
-    def _replace_idle(self, loaded: _Loaded | None, closings: int | None = None) -> _Loaded | None:
-        """Returns the encoder that this process kept before; `loaded` itself if the pool was closed meanwhile."""
+    def _take(self) -> _Loaded | None:
+        """The kept encoder, which is kept no longer; None if this process has none."""
         with self._lock:
-            if closings is not None and closings != self._closings:
-                return loaded
-            former, self._idle = self._idle, loaded
-        return former if former is not None and former.process == os.getpid() else None
+            loaded, self._idle = self._idle, None
+        return loaded if loaded is not None and loaded.process == os.getpid() else None
+
+    def _keep(self, used: _Loaded, closings: int) -> None:
+        """Keeps this encoder and closes the former one. Closes this one if it cannot be reused, or after `close`."""
+        unneeded: _Loaded | None = used
+        with self._lock:
+            if used.files and closings == self._closings:
+                unneeded, self._idle = self._idle, used
+        if unneeded is not None and unneeded.process == os.getpid():
+            unneeded.encoder.close()
 
 
 def _files_of(settings: EncoderSettings) -> str:

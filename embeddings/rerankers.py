@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import httpx
 
-from chunksink.embeddings.connection import checked_url, client_for, message_of
+from chunksink.embeddings.connection import checked_url, client_for, key_of, message_of
 from chunksink.embeddings.errors import ModelUnavailable, RerankFailed
-from chunksink.settings.config import ConfigError
 from chunksink.settings.rerank import RerankOptions
-from chunksink.settings.secret import key_in
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder
@@ -85,7 +83,7 @@ class EndpointReranker:
     def scores(self, query: str, texts: Sequence[str]) -> list[float]:
         self.load()
         assert self._client is not None
-        key = self._key()
+        key = key_of(self._options.key_variable, "option key_variable of [rerank]", RerankFailed)
         body = {"model": self._options.model, "query": query, "documents": list(texts)}
         headers = {"authorization": f"Bearer {key}"} if key else {}
         try:
@@ -95,14 +93,6 @@ class EndpointReranker:
         if response.status_code != 200:
             raise RerankFailed(f"{self._url} answered {response.status_code}: {message_of(response, key)}")
         return _scores_in(response.content, len(texts), self._url)
-
-    def _key(self) -> str | None:
-        if self._options.key_variable is None:
-            return None
-        try:
-            return key_in(self._options.key_variable, "option key_variable of [rerank]", needed=True)
-        except ConfigError as error:
-            raise RerankFailed(str(error)) from error
 
     def close(self) -> None:
         client, self._client = self._client, None

@@ -114,18 +114,25 @@ def export_segments(
 ) -> ExportReport:
     """Writes all vectors of these models. Rows are divided by ranges of their keys, so a second export writes only
     the ranges that have changed."""
-    there = {entry.name: entry.size for entry in storage.entries("")}
+    present = {entry.name: entry.size for entry in storage.entries("")}
     report = ExportReport()
     for fingerprint in sorted(fingerprints):
         model = raw_fingerprint(fingerprint)
+        origins = _origins(cache, model)
         for low, high in _ranges(cache.rows_of_model(fingerprint), segment_rows):
-            for origin, dimension, some in _rows_between(cache, model, low, high, report, progress):
-                name, content = _encoded(origin, some, dimension)
-                if there.get(name) != len(content):
+            for producer, rows in sorted(_rows_between(cache, model, low, high, progress).items()):
+                origin, dimension = origins.get(producer, (None, 0))
+                sound = [row for row in rows if origin and flaw(row, dimension) is None]
+                report.bad_rows += len(rows) - len(sound)
+                rows.clear()
+                if origin is None or not sound:
+                    continue
+                name, content = _encoded(origin, sound, dimension)
+                if present.get(name) != len(content):
                     storage.write(name, content)
                     report.written += 1
                 report.segments += 1
-                report.rows += len(some)
+                report.rows += len(sound)
                 report.bytes += len(content)
     return report
 
@@ -207,9 +214,9 @@ def _ranges(rows: int, most: int) -> Iterable[tuple[bytes, bytes]]:
 
 
 def _rows_between(
-    cache: VectorCache, model: bytes, low: bytes, high: bytes, report: ExportReport, progress: Progress | None
-) -> Iterator[tuple[Origin, int, list[Row]]]:
-    """The sound rows between two text hashes in the order of their keys, by origin."""
+    cache: VectorCache, model: bytes, low: bytes, high: bytes, progress: Progress | None
+) -> dict[int, list[Row]]:
+    """The rows between two text hashes in the order of their keys, by producer."""
     by_producer: dict[int, list[Row]] = defaultdict(list)
     select = (
         f"SELECT producer, fingerprint, {COLUMNS} FROM vector "
@@ -220,24 +227,16 @@ def _rows_between(
             by_producer[producer].append(tuple(row))
         if progress:
             progress(len(batch))
-    for producer, rows in sorted(by_producer.items()):
-        origin = _origin_of(cache, model, producer)
-        dimension = origin and _dimension(origin)
-        sound = [row for row in rows if dimension and flaw(row, dimension) is None]
-        report.bad_rows += len(rows) - len(sound)
-        rows.clear()
-        if origin and dimension and sound:
-            yield origin, dimension, sound
+    return by_producer
 
 
-def _origin_of(cache: VectorCache, model: bytes, producer: int) -> Origin | None:
-    """None if the record is missing."""
-    found = cache.read(
-        "SELECT m.details, p.details FROM model m JOIN producer p USING (fingerprint) "
-        "WHERE m.fingerprint = ? AND p.id = ?",
-        (model, producer),
+def _origins(cache: VectorCache, model: bytes) -> dict[int, tuple[Origin, int]]:
+    """By producer, the origin of its vectors and their dimension. A damaged record is left out."""
+    select = (
+        "SELECT p.id, m.details, p.details FROM model m JOIN producer p USING (fingerprint) WHERE m.fingerprint = ?"
     )
-    return Origin(model.hex(), *found[0]) if found else None
+    origins = {producer: Origin(model.hex(), *details) for producer, *details in cache.read(select, (model,))}
+    return {producer: (each, size) for producer, each in origins.items() if (size := _dimension(each))}
 
 
 def _encoded(origin: Origin, rows: Sequence[Row], dimension: int) -> tuple[str, bytes]:

@@ -76,25 +76,22 @@ def settled(settings: EncoderSettings, encoder: Encoder) -> EncoderSettings:
 
     For an endpoint they include the maximum length, because our default may change.
     """
+    return _completed(settings, encoder.info.precision, encoder.info.max_length)
+
+
+def same_encoder(configured: EncoderSettings, recorded: EncoderSettings) -> bool:
+    """Whether configured settings open the encoder of settings that `settled` returned. Ignores weights."""
+    return recorded == _completed(configured, recorded.precision, recorded.max_length)
+
+
+def _completed(settings: EncoderSettings, precision: PrecisionRequest, max_length: int | None) -> EncoderSettings:
+    """The settings with this precision if theirs is `auto`, and with this length if theirs is an endpoint's default."""
+    folder = Path(settings.model).expanduser()
+    is_folder = settings.endpoint is None and folder.is_dir()
+    has_default = settings.endpoint is not None and settings.max_length is None
     return replace(
         settings,
-        model=_absolute(settings),
-        precision=encoder.info.precision,
-        max_length=settings.max_length if settings.endpoint is None else encoder.info.max_length,
+        model=str(folder.resolve()) if is_folder else settings.model,
+        precision=precision if settings.precision == "auto" else settings.precision,
+        max_length=max_length if has_default else settings.max_length,
     )
-
-
-def same_encoder(wanted: EncoderSettings, made: EncoderSettings) -> bool:
-    """Whether the wanted settings open the encoder of `made`, which `settled` returned. Ignores weights."""
-    by_default = wanted.max_length is None and wanted.endpoint is not None
-    return made == replace(
-        wanted,
-        model=_absolute(wanted),
-        precision=made.precision if wanted.precision == "auto" else wanted.precision,
-        max_length=made.max_length if by_default else wanted.max_length,
-    )
-
-
-def _absolute(settings: EncoderSettings) -> str:
-    folder = Path(settings.model).expanduser()
-    return str(folder.resolve()) if settings.endpoint is None and folder.is_dir() else settings.model

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from pickle import UnpicklingError
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from chunksink.embeddings.encoder import Precision, Vectors
 from chunksink.embeddings.errors import EncoderOutOfMemory, ModelUnsupported
@@ -18,8 +18,6 @@ from chunksink.embeddings.tokens import Arrays, Layout, ModelForm
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder, SentenceTransformer
-
-_T = TypeVar("_T")
 
 # Models whose prompts are only in their description. The prompts in a model's configuration take precedence. The
 # instructed E5 needs another prompt for every task, so it has none here.
@@ -111,64 +109,49 @@ class TorchRuntime:
             # Each thread has its own number, but setting it also changes that of future threads.
             torch.set_num_threads(cores)
 
-    def is_out_of_memory(self, error: Exception) -> bool:
+    def was_out_of_memory(self, error: Exception) -> bool:
         """On a GPU, also a general failure of a library while hardly any memory is free."""
-        if _is_full(error):
-            return True
-        if not self._device.startswith("cuda") or not any(library in str(error) for library in _ON_GPU):
-            return False
+        if not self._device.startswith("cuda"):
+            return _is_full(error)
         import torch
 
-        self.free_memory()
-        return torch.cuda.mem_get_info(self._device)[0] < _FULL_BYTES
-
-    def free_memory(self) -> None:
-        import torch
-
-        if self._device.startswith("cuda"):
-            torch.cuda.empty_cache()
+        torch.cuda.empty_cache()
+        is_general = any(library in str(error) for library in _ON_GPU)
+        return _is_full(error) or (is_general and torch.cuda.mem_get_info(self._device)[0] < _FULL_BYTES)
 
 
 def read_model(found: ResolvedModel, device: str) -> SentenceTransformer:
     """The model as its library loads it, in float32."""
+    with _loading(found, device):
+        import torch
+        from sentence_transformers import SentenceTransformer
 
-    def load(library: Any, torch: Any) -> SentenceTransformer:
-        model: SentenceTransformer = library.SentenceTransformer(
-            str(found.folder), device=device, local_files_only=True, model_kwargs={"dtype": torch.float32}
-        )
-        return model.eval()
-
-    return _read(load, found, device)
+        options: dict[str, Any] = {"local_files_only": True, "model_kwargs": {"dtype": torch.float32}}
+        return SentenceTransformer(str(found.folder), device=device, **options).eval()
 
 
 def read_cross_encoder(found: ResolvedModel, device: str) -> CrossEncoder:
     """A model that scores pairs of texts."""
+    with _loading(found, device):
+        import torch
+        from sentence_transformers import CrossEncoder
 
-    def load(library: Any, torch: Any) -> CrossEncoder:
         architectures = json.loads((found.folder / "config.json").read_bytes()).get("architectures") or []
         if not any("ForSequenceClassification" in name for name in architectures):
             raise ModelUnsupported(f"{found.name} is not a cross-encoder: it computes no score for two texts")
-        model: CrossEncoder = library.CrossEncoder(
-            str(found.folder), device=device, local_files_only=True, model_kwargs={"dtype": torch.float32}
-        )
+        options: dict[str, Any] = {"local_files_only": True, "model_kwargs": {"dtype": torch.float32}}
+        model: CrossEncoder = CrossEncoder(str(found.folder), device=device, **options)
         return model
 
-    return _read(load, found, device)
 
-
-def _read(load: Callable[[Any, Any], _T], found: ResolvedModel, device: str) -> _T:
-    """Calls `load` with sentence-transformers and torch. Translates the errors of all libraries that read a model."""
+@contextmanager
+def _loading(found: ResolvedModel, device: str) -> Iterator[None]:
+    """Translates the errors of all libraries that read a model, and hides their progress bar."""
     try:
-        import sentence_transformers
-        import torch
         from safetensors import SafetensorError
-    except (ImportError, OSError) as exc:
-        raise ModelUnsupported(
-            f"the libraries that compute models cannot be loaded ({exc}); install torch and sentence-transformers again"
-        ) from exc
-    try:
+
         with _quiet():
-            return load(sentence_transformers, torch)
+            yield
     except (OSError, ValueError, KeyError, ImportError) as exc:
         raise ModelUnsupported(f"cannot load the model {found.name} from {found.folder}: {exc}") from exc
     except (RuntimeError, EOFError, SafetensorError, UnpicklingError) as exc:
@@ -191,7 +174,7 @@ def form_of(model: SentenceTransformer, found: ResolvedModel) -> ModelForm:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Hides the progress bar for weights: libraries never print."""
+    """Hides the progress bar for weights."""
     from transformers.utils import logging
 
     bars: Any = logging
@@ -233,14 +216,14 @@ def _prompts(model: SentenceTransformer, folder: Path) -> tuple[str, str]:
     query, passage = own.get("query", ""), own.get("document") or own.get("passage", "")
     if query or passage:
         return query, passage
-    for name in _names(folder):
+    for name in _names_in(folder):
         for known, known_query, known_passage in _KNOWN_PROMPTS:
             if known.search(name):
                 return known_query, known_passage
     return "", ""
 
 
-def _names(folder: Path) -> Iterator[str]:
+def _names_in(folder: Path) -> Iterator[str]:
     """The names of the model in its files, the most reliable first. The folder's name may be anything."""
     try:
         card = (folder / "README.md").read_text(encoding="utf-8", errors="replace")

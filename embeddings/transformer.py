@@ -47,11 +47,8 @@ class Runtime(Protocol):
     def preparing_threads(self, workers: int) -> AbstractContextManager[Callable[[], None]]:
         """A block in which the computing threads start. Each thread first calls the function that the block gets."""
 
-    def is_out_of_memory(self, error: Exception) -> bool:
-        """Whether this error of `vectors` means that a smaller batch may pass."""
-
-    def free_memory(self) -> None:
-        """Called before a smaller batch is tried."""
+    def was_out_of_memory(self, error: Exception) -> bool:
+        """Whether a smaller batch may pass after this error of `vectors`. Frees memory that libraries keep."""
 
 
 class TransformerEncoder(Encoder):
@@ -129,9 +126,9 @@ class TransformerEncoder(Encoder):
         pieces: list[TokenWindow] = []
         counts: list[int] = []
         for position, (head, body) in enumerate(zip(heads, bodies, strict=True)):
-            of_prompt = _common(prompt_ids, body)
-            of_head = _common(token_ids([head])[0], body) if head != prompt and len(body) > room else of_prompt
-            inputs = cut(body, of_prompt, self._layout, self.info.long_texts, of_head - of_prompt)
+            prompt_tokens = _common(prompt_ids, body)
+            head_tokens = _common(token_ids([head])[0], body) if head != prompt and len(body) > room else prompt_tokens
+            inputs = cut(body, prompt_tokens, self._layout, self.info.long_texts, head_tokens - prompt_tokens)
             counts.append(len(inputs))
             pieces += [TokenWindow(position, ids) for ids in inputs]
         special = self._layout.max_length - self._layout.room
@@ -143,13 +140,12 @@ class TransformerEncoder(Encoder):
         try:
             return self._forward(batch, prompt_length)
         except (RuntimeError, MemoryError) as exc:
-            if not self._runtime.is_out_of_memory(exc):
+            if not self._runtime.was_out_of_memory(exc):
                 raise
             if len(batch) == 1:
                 raise EncoderOutOfMemory(
                     f"a single text of {len(batch[0].ids)} tokens does not fit into memory"
                 ) from exc
-        self._runtime.free_memory()
         middle = len(batch) // 2
         self._budget = min(self._budget, middle * len(batch[0].ids))
         return np.concatenate([self._compute(half, prompt_length) for half in (batch[:middle], batch[middle:])])

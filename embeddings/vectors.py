@@ -131,16 +131,16 @@ def problems_of(batch: EncodedBatch, info: ModelInfo) -> dict[int, str]:
     return problems
 
 
-@dataclass(slots=True)
 class _Window:
     """The distinct passages of some items, and their vectors."""
 
-    passages: dict[bytes, Passage]
-    rows: Vectors
-    known: dict[bytes, int] = field(default_factory=dict)
-    """The index into `rows` of each text that has its vector."""
-    fresh: set[bytes] = field(default_factory=set)
-    long: set[bytes] = field(default_factory=set)
+    def __init__(self, passages: Mapping[bytes, Passage], dimension: int) -> None:
+        self.passages = passages
+        self.vectors: Vectors = np.empty((len(passages), dimension), dtype=np.float32)
+        self.row_of = {key: row for row, key in enumerate(passages)}
+        self.cached: list[bytes] = []
+        self.computed: set[bytes] = set()
+        self.long: set[bytes] = set()
 
 
 @dataclass(slots=True)
@@ -155,7 +155,7 @@ class _Run:
         passages: dict[bytes, Passage] = {}
         for key, passage in items:
             passages.setdefault(key, passage)
-        window = _Window(passages, np.empty((len(passages), self.encoder.info.dimension), dtype=np.float32))
+        window = _Window(passages, self.encoder.info.dimension)
         missing, replaced = self._look_up(window)
         if missing:
             self._check_endpoint(window)
@@ -163,18 +163,19 @@ class _Run:
         for key, passage in items:
             yield self._embedded(window, key, passage.text)
 
-    def _look_up(self, window: _Window) -> tuple[list[bytes], tuple[bytes, ...]]:
+    def _look_up(self, window: _Window) -> tuple[list[bytes], set[bytes]]:
+        """Fills in cached vectors. Returns the missing keys, and those whose rows in the cache must be replaced."""
         keys = list(window.passages)
         info = self.encoder.info
         found = self._repeated(
             lambda: self.cache.lookup(info.fingerprint, keys, dimension=info.dimension, request=info.requested)
         )
-        window.rows[found.positions] = found.vectors
-        window.known = {keys[position]: int(position) for position in found.positions}
+        window.vectors[found.positions] = found.vectors
+        window.cached = [keys[position] for position in found.positions]
         self.report.corrupt += len(found.corrupt)
-        self._note_lengths(window, window.known, found.tokens)
-        done = window.known.keys() | self.report.problems.keys()
-        return [key for key in keys if key not in done], (*found.corrupt, *found.outdated)
+        self._note_lengths(window, window.cached, found.tokens)
+        done = {*window.cached, *self.report.problems}
+        return [key for key in keys if key not in done], {*found.corrupt, *found.outdated}
 
     def _check_endpoint(self, window: _Window) -> None:
         """Compares the endpoint's vectors with cached ones: of the probes or, if no probe is cached, of texts in the
@@ -182,27 +183,22 @@ class _Run:
         info, report = self.encoder.info, self.report
         if info.device != "endpoint" or report.endpoint_checked or self.cache.last_outdated(info.fingerprint):
             return
-        known = _Window(_PROBES, np.empty((len(PROBES), info.dimension), dtype=np.float32))
-        missing, _ = self._look_up(known)
-        if len(missing) == len(PROBES):
-            known = window
-        cached = [(known.passages[key], known.rows[row]) for key, row in known.known.items()]
+        probes = _Window(_PROBES, info.dimension)
+        missing, _ = self._look_up(probes)
+        known = probes if probes.cached else window
+        cached = [(known.passages[key], known.vectors[known.row_of[key]]) for key in known.cached]
         if shortest := sorted(cached, key=lambda each: len(each[0].text))[: len(PROBES)]:
             require_same_model(self.encoder, shortest)
         report.endpoint_checked = True
         if missing:
             cache_probes(self.encoder, self.cache)
 
-    def _encode(self, window: _Window, missing: list[bytes], replaced: tuple[bytes, ...]) -> None:
-        place = {key: number for number, key in enumerate(window.passages)}
-        stale = set(replaced)
-
+    def _encode(self, window: _Window, missing: list[bytes], replaced: set[bytes]) -> None:
         def commit(pending: Sequence[Computed]) -> None:
             keys = [computed.key for computed in pending]
-            rows = window.rows[[place[key] for key in keys]]
-            drop = [key for key in keys if key in stale]
+            rows = window.vectors[[window.row_of[key] for key in keys]]
             tokens = [computed.tokens for computed in pending]
-            self._repeated(lambda: self.cache.put(self.encoder.info, keys, rows, tokens, replaced=drop))
+            self._repeated(lambda: self.cache.put(self.encoder.info, keys, rows, tokens, replaced=replaced))
 
         # The encoder is closed before the last commit, so that its threads stop computing.
         passages = [window.passages[key] for key in missing]
@@ -214,35 +210,26 @@ class _Run:
         ):
             for batch in batches:
                 before = self.report.encoded
-                self._take(window, batch, missing, place, committer)
+                self._take(window, batch, missing, committer)
                 committer.commit_if_due()
                 self.on_encoded(self.report.encoded - before)
-        if any(key not in window.known and key not in self.report.problems for key in missing):
+        if any(key not in window.computed and key not in self.report.problems for key in missing):
             raise WrongVectors(f"the encoder {self.encoder.info.name} left texts without a vector")
 
-    def _take(
-        self,
-        window: _Window,
-        batch: EncodedBatch,
-        missing: list[bytes],
-        place: Mapping[bytes, int],
-        committer: Committer,
-    ) -> None:
+    def _take(self, window: _Window, batch: EncodedBatch, missing: list[bytes], committer: Committer) -> None:
         problems = problems_of(batch, self.encoder.info)
-        for number, position in enumerate(batch.positions):
-            key = missing[position]
+        keys = [missing[position] for position in batch.positions]
+        for key, position, vector, tokens in zip(keys, batch.positions, batch.vectors, batch.tokens, strict=True):
             if position in problems:
                 self.report.problems[key] = problems[position]
                 continue
-            row = place[key]
-            window.rows[row] = batch.vectors[number]
-            window.known[key] = row
-            window.fresh.add(key)
-            committer.add(key, batch.tokens[number])
+            window.vectors[window.row_of[key]] = vector
+            window.computed.add(key)
+            committer.add(key, tokens)
             self.report.encoded += 1
-            self.report.encoded_length += batch.tokens[number]
+            self.report.encoded_length += tokens
             self.report.encoded_bytes += len(window.passages[key].text.encode("utf-8", "surrogatepass"))
-        self._note_lengths(window, (missing[position] for position in batch.positions), batch.tokens)
+        self._note_lengths(window, keys, batch.tokens)
 
     def _note_lengths(self, window: _Window, keys: Iterable[bytes], tokens: Iterable[int]) -> None:
         if (most := self.encoder.info.max_length) is not None:
@@ -257,7 +244,7 @@ class _Run:
         if problem is not None:
             self.report.refused += 1
             return Embedded(key, None, False, problem)
-        return Embedded(key, window.rows[window.known[key]], key not in window.fresh)
+        return Embedded(key, window.vectors[window.row_of[key]], key not in window.computed)
 
     def _repeated(self, call: Callable[[], _T]) -> _T:
         """The result of the call. If the file is damaged, it is replaced and the call repeated."""

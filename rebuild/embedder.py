@@ -157,7 +157,7 @@ class Embedders:
         """The embedder of the configured model, which is loaded at once to learn its fingerprint. `with_model` is False
         if no vectors are needed. Without `replace_damaged`, a damaged cache is an error."""
         load = partial(self._open, self.settings)
-        encoder = LazyEncoder.loaded(load) if with_model else LazyEncoder(NO_MODEL, load)
+        encoder = LazyEncoder(None if with_model else NO_MODEL, load)
         return self._embedder(self.settings, encoder, replace_damaged)
 
     def of_live(

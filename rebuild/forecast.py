@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from operator import attrgetter
 from typing import Any
 
-from chunksink.embeddings.context import before
+from chunksink.embeddings.context import context_before
 from chunksink.embeddings.encoder import ModelInfo
 from chunksink.rebuild.catalog import TextPlace
 from chunksink.rebuild.convergence import Convergence
@@ -254,7 +254,9 @@ def _texts_to_embed(session: Session, plan: Plan, builds: Sequence[str], model: 
         sample = sorted([*sample, *misses], key=attrgetter("key"))[:SAMPLE]  # sorted by hash, so as good as random
     passages = list(session.records.passages(sorted(sample, key=attrgetter("partition"))))
     share = size / max(1, sum(text.place.length for text in sample))
-    inputs = [before(each.text, each.context) + each.text if model.embed_context else each.text for each in passages]
+    inputs = [
+        context_before(each.text, each.context) + each.text if model.embed_context else each.text for each in passages
+    ]
     tokens = sum(1 for each in inputs for _ in _TOKEN.finditer(each))
     own_size = sum(len(each.text.encode("utf-8", "surrogatepass")) for each in passages)
     return _Texts(cached, missing, repeated, round(share * tokens), round(share * own_size))

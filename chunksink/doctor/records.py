@@ -18,7 +18,7 @@ from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import committed_checksum, decode_manifest
 from chunksink.chunkbus.reader import open_partition
 from chunksink.doctor import AGAIN, BUCKET, CheckProblem, remedies
-from chunksink.embeddings.errors import CacheBusy, CacheDamaged, CacheError, CacheForeign, CacheTooNew
+from chunksink.embeddings.errors import CacheBusy, CacheDamaged, CacheError, CacheTooNew
 from chunksink.home_cache import existing_cache
 from chunksink.ingest.store import FILE_NAME, IngestStore
 from chunksink.output import some
@@ -159,7 +159,7 @@ def cache(config: Config) -> str:
         return _NO_INDEX
     with remedies(
         (CacheDamaged, "`chunksink cache verify --repair` sets it aside; the next run computes its vectors again"),
-        ((CacheForeign, CacheTooNew), "without it the next run makes another, and computes its vectors again"),
+        (CacheTooNew, "without it the next run makes another, and computes its vectors again"),
         (CacheError, _DISK),
     ):
         try:

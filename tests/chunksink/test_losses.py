@@ -286,10 +286,3 @@ def test_database_of_a_newer_chunksink_is_a_usage_error(file: str, command: str,
     newer(ingested.home / file)
     ended = ingested(*command.split())
     assert (ended.code, "upgrade" in ended.err) == (Exit.USAGE, True)
-
-
-def test_foreign_cache_file_has_the_drift_exit_code(ingested: Shell) -> None:
-    (ingested.home / "vectors.db").write_bytes(b"gggg" * 100)
-    for command in (["rebuild"], ["verify", "--deep"], ["cache", "stats"]):
-        ended = ingested(*command)
-        assert (ended.code, "is not a chunksink cache; move the file away" in ended.err) == (Exit.DRIFT, True)

@@ -19,7 +19,6 @@ from chunksink.embeddings.errors import (
     CacheBusy,
     CacheDamaged,
     CacheError,
-    CacheForeign,
     CacheTooNew,
     CacheUnavailable,
     WrongVectors,
@@ -82,24 +81,13 @@ def test_put_when_vector_is_not_finite_is_refused(cache: VectorCache, spoil: flo
     assert cache.read("SELECT count(*) FROM vector") == [(0,)]
 
 
-@pytest.mark.parametrize("before", [b"my only copy " * 1000, b"SQL is a language"], ids=["long", "short"])
-def test_open_when_file_is_not_sqlite_is_refused_and_leaves_it_unchanged(before: bytes, tmp_path: Path) -> None:
-    path = tmp_path / "notes.txt"
-    path.write_bytes(before)
-    for replace_damaged in (False, True):
-        with pytest.raises(CacheForeign, match=r"notes\.txt is not a chunksink cache; move the file away"):
-            VectorCache.open(path, replace_damaged=replace_damaged)
-    assert path.read_bytes() == before
-
-
-def test_open_when_database_belongs_to_another_program_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "theirs.db"
-    tamper(path, "CREATE TABLE mine (x)")
-    with pytest.raises(CacheForeign, match="is not a chunksink cache"):
-        VectorCache.open(path)
-    connection = sqlite3.connect(path)
-    assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("mine",)]
-    connection.close()
+@pytest.mark.parametrize("content", [b"my only copy " * 1000, b"SQL is a language"], ids=["long", "short"])
+def test_open_when_file_is_no_database_renames_it(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "vectors.db"
+    path.write_bytes(content)
+    with VectorCache.open(path) as cache:
+        (kept,) = cache.set_aside
+    assert Path(kept).read_bytes() == content
 
 
 def test_open_when_cache_is_of_a_newer_version_is_refused(tmp_path: Path) -> None:
@@ -123,11 +111,6 @@ def test_damage_when_found_while_reading_names_the_repair(cache: VectorCache) ->
         CacheDamaged, match=r"`chunksink cache verify --repair` sets it aside, and its vectors are computed again$"
     ):
         cache.read("SELECT count(*) FROM vector")
-
-
-def test_open_when_path_is_a_folder_names_it(tmp_path: Path) -> None:
-    with pytest.raises(CacheUnavailable, match="cannot be used: Is a directory"):
-        VectorCache.open(tmp_path)
 
 
 def test_empty_file_when_opened_becomes_a_cache(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def test_reader_that_stops_waits_for_no_request(server: Server) -> None:
 
 
 def test_server_that_missed_the_end_is_notified_again(server: Server) -> None:
-    connection = EndpointConnection(server.url, EncoderSettings("hash-model"), RequestLimits())
+    connection = EndpointConnection(server.url, EncoderSettings("hash-model"), RequestLimits(), int)
     begun = threading.Event()
 
     async def deaf() -> None:
@@ -213,9 +213,9 @@ def test_invalid_url_is_refused(url: str) -> None:
     [
         ("SSL_CERT_FILE", "nowhere.pem", r"No such file or directory\): check SSL_CERT_FILE"),
         ("SSL_CERT_FILE", "no.pem", "check SSL_CERT_FILE"),
-        ("ALL_PROXY", "socks5://127.0.0.1:1", r"(?s)socks.*check HTTP_PROXY, HTTPS_PROXY, ALL_PROXY"),
-        ("ALL_PROXY", "strange://user:p-secret@127.0.0.1:1", "check HTTP_PROXY"),
-        ("ALL_PROXY", "http://user:p-secret/x@127.0.0.1:1", "check HTTP_PROXY"),
+        ("ALL_PROXY", "socks5://127.0.0.1:1", r"(?s)socks.*check .*HTTP_PROXY, HTTPS_PROXY, ALL_PROXY"),
+        ("ALL_PROXY", "strange://user:p-secret@127.0.0.1:1", "check .*HTTP_PROXY"),
+        ("ALL_PROXY", "http://user:p-secret/x@127.0.0.1:1", "check .*HTTP_PROXY"),
     ],
 )
 def test_invalid_environment_is_named(
@@ -280,28 +280,16 @@ def test_answer_without_the_requested_vectors_is_malformed(entries: list[dict[st
         ("", "it is empty"),
     ],
 )
-def test_malformed_answer_is_requested_only_twice(server: Server, body: str, message: str) -> None:
-    encoder = patient(server)
+def test_malformed_answer_is_requested_again_until_the_deadline(server: Server, body: str, message: str) -> None:
+    encoder = connect(server, deadline_seconds=1.5)
     server.next = [saying(200, body)]
     assert abs(encoder.encode(["a", "b", "c"])[2] - HashEncoder().vector("c")).max() < 1e-6
-    server.requests.clear()
-    server.next = [saying(200, body)] * 20
+    server.next = [saying(200, body)] * 99
     with pytest.raises(EndpointUnavailable) as failed:
         encoder.encode(["a", "b", "c"])
     assert message in str(failed.value)
-    assert "failed 2 times, at last with an answer that cannot be used" in str(failed.value)
+    assert "with an answer that cannot be used" in str(failed.value)
     assert len(str(failed.value)) < 500
-    assert len(server.requests) == 2
-
-
-def test_malformed_answers_are_counted_between_other_failures(server: Server) -> None:
-    encoder = patient(server)
-    server.requests.clear()
-    odd = saying(200, "{}")
-    server.next = [odd, status(503), odd, odd]
-    with pytest.raises(EndpointUnavailable, match="failed 3 times"):
-        encoder.encode(["a"])
-    assert len(server.requests) == 3
 
 
 def test_missing_vectors_are_traced_to_a_text_by_smaller_requests(server: Server, cache: VectorCache) -> None:
@@ -316,7 +304,7 @@ def test_missing_vectors_are_traced_to_a_text_by_smaller_requests(server: Server
     items = list(vectors_for(stream(texts), encoder, cache))
     missing = [item for item in items if item.vector is None]
     assert len(missing) == 1
-    assert "the endpoint returned no vector: asked for 1 vector, got 0" in str(missing[0].problem)
+    assert "the endpoint left texts out: asked for 1 vector, got 0" in str(missing[0].problem)
     assert sum(len(request["input"]) for request in server.requests) <= 16 + 2 * 16 + 2
 
 
@@ -331,7 +319,6 @@ def test_endpoint_without_a_vector_for_one_word_is_refused(server: Server) -> No
     server.next = [altered(list.clear)] * 9
     with pytest.raises(EndpointDenied, match="asked for 1 vector, got 0"):
         patient(server)
-    assert len(server.requests) == 2
 
 
 # -- error messages ----------------------------------------------------------------------------------------------------
@@ -339,7 +326,7 @@ def test_endpoint_without_a_vector_for_one_word_is_refused(server: Server) -> No
 
 @pytest.mark.parametrize("code", [429, 503])
 def test_error_of_the_endpoint_is_quoted(server: Server, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
-    monkeypatch.setattr("chunksink.embeddings.connection._GROWING", wait_fixed(99))
+    monkeypatch.setattr("chunksink.embeddings.connection._BACKOFF", wait_fixed(99))
     encoder = patient(server)
     server.next = [saying(code, "You exceeded your\ncurrent quota " + "x" * 400)] * 9
     with pytest.raises(EndpointUnavailable) as failed:
@@ -363,7 +350,7 @@ def test_failure_without_retry_after_is_no_wait(server: Server, monkeypatch: pyt
         raise httpx.ReadError("")
 
     encoder = patient(server)
-    monkeypatch.setattr("chunksink.embeddings.connection._GROWING", wait_fixed(99))
+    monkeypatch.setattr("chunksink.embeddings.connection._BACKOFF", wait_fixed(99))
     monkeypatch.setattr(httpx.AsyncClient, "post", breaks)
     with pytest.raises(EndpointUnavailable, match="ReadError: no complete answer"):
         encoder.encode(["a"])

@@ -9,7 +9,7 @@ import pytest
 
 from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.cachefile import _TABLES
-from chunksink.embeddings.context import before, context_hash, context_of
+from chunksink.embeddings.context import context_before, context_hash, context_of
 from chunksink.embeddings.encoder import Passage
 from chunksink.embeddings.maintenance import drop, find_surplus, rows_of_texts, verify
 from chunksink.embeddings.references import embedding_ref, raw_key
@@ -47,10 +47,15 @@ def test_context_has_the_title_and_the_innermost_heading(
 
 
 def test_heading_that_begins_the_text_is_not_repeated() -> None:
-    assert before("## Saws\n\nThey cut.", "Tools\nSaws") == "Tools\n\n"
-    assert before("Saws", "Saws") == before("# Setup C#\n\nText", "Setup C#") == before("# Saws #", "Saws") == ""
-    assert before("Saws cut.", "Tools\nSaws") == "Tools\nSaws\n\n"
-    assert before("anything", "") == ""
+    assert context_before("## Saws\n\nThey cut.", "Tools\nSaws") == "Tools\n\n"
+    assert (
+        context_before("Saws", "Saws")
+        == context_before("# Setup C#\n\nText", "Setup C#")
+        == context_before("# Saws #", "Saws")
+        == ""
+    )
+    assert context_before("Saws cut.", "Tools\nSaws") == "Tools\nSaws\n\n"
+    assert context_before("anything", "") == ""
 
 
 def test_fingerprint_changes_only_with_a_context(tiny_folder: Path, server: Server) -> None:
