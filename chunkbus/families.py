@@ -5,7 +5,7 @@ Families and versions are hash numbers, equal in every process. The cost grows w
 
 import mmh3
 
-from chunksink.chunkbus.chunk import Chunk, Provenance
+from chunksink.chunkbus.chunk import Chunk
 from chunksink.chunkbus.identity import resolve_parent_id
 
 STRETCH_COLUMNS = ("first", "lines", "expected", "version", "checksum", "family", "document", "source")
@@ -25,9 +25,8 @@ class StretchCounter:
         self._key: tuple[object, ...] = ()
 
     def add(self, chunk: Chunk, line: int) -> None:
-        own: object = chunk.parent_id
-        tenant: object = chunk.tenant_id
-        expected = chunk.chunk_count
+        """Takes a valid chunk."""
+        own, tenant, expected = chunk.parent_id, chunk.tenant_id, chunk.chunk_count
         metadata = chunk.metadata
         if metadata is not None:
             own = own or metadata.get("parent_id")
@@ -46,9 +45,15 @@ class StretchCounter:
         )
         if key != self._key:
             self._key = key
-            family = _family(own, tenant, chunk.document_id, provenance)
-            document, source = hash_number(chunk.document_id), hash_number(family[1])
-            numbers = (*_version(family, provenance), hash_number(repr(family)), document, source)
+            source = resolve_parent_id(own, provenance.source(), chunk.document_id)
+            family, checksum = (tenant or None, source), provenance.checksum()
+            numbers = (
+                hash_number(repr((*family, provenance.version()))),
+                hash_number(checksum) if checksum else 0,
+                hash_number(repr(family)),
+                hash_number(chunk.document_id),
+                hash_number(source),
+            )
             self.rows.append([line, 0, 0, *numbers])
         row = self.rows[-1]
         row[_LINES] += 1
@@ -67,15 +72,3 @@ def hash_number(name: str) -> int:
 
 def _count(value: object) -> int | None:
     return value if isinstance(value, int) and value is not True else None
-
-
-def _family(own: object, tenant: object, document_id: str, provenance: Provenance) -> tuple[str | None, str]:
-    own_text = own if isinstance(own, str) else None
-    tenant_text = tenant if isinstance(tenant, str) and tenant else None
-    return tenant_text, resolve_parent_id(own_text, provenance.source(), document_id)
-
-
-def _version(family: tuple[str | None, str], provenance: Provenance) -> tuple[int, int]:
-    """The hash numbers of the version and of its source checksum."""
-    checksum = provenance.checksum()
-    return hash_number(repr((*family, provenance.version()))), hash_number(checksum) if checksum else 0

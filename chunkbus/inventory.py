@@ -37,7 +37,7 @@ create table stretch (
     scope integer generated always as (iif(checksum, -1, partition))
 );
 """
-_ADD_STRETCH_COLUMNS = (
+_ADD_STRETCH = (
     f"insert into stretch (partition, {', '.join(STRETCH_COLUMNS)}) values (?, {', '.join('?' * len(STRETCH_COLUMNS))})"
 )
 _ADD_IDS = "insert into line select ? + key, value from json_each(?)"  # three times as fast as a statement for each row
@@ -142,7 +142,7 @@ class Inventory:
     def add(self, lines: BlockReport) -> None:
         """Adds the next lines of the current partition."""
         number, first = len(self._partitions) - 1, self._lines + 1
-        self._db.executemany(_ADD_STRETCH_COLUMNS, ((number, first + line, *rest) for line, *rest in lines.stretches))
+        self._db.executemany(_ADD_STRETCH, ((number, first + line, *rest) for line, *rest in lines.stretches))
         if lines.has_refused:
             self._refused.add(number)
         self.add_ids(lines.ids, lines.offsets)

@@ -95,7 +95,7 @@ def scan_file(
         return
     pending: deque[tuple[FileRange, Future[BlockReport | None]]] = deque()
 
-    def oldest() -> BlockReport:
+    def next_report() -> BlockReport:
         part, future = pending.popleft()
         scanned = future.result()
         if scanned is None:
@@ -107,12 +107,12 @@ def scan_file(
     try:
         for part in _ranges(file, blocks):
             if len(pending) >= _RANGES_IN_FLIGHT:
-                yield oldest()
+                yield next_report()
             pending.append((part, workers.submit(scan_range, part, rules)))
     except Exception as error:  # raised again below
         failure = error
     while pending:
-        yield oldest()
+        yield next_report()
     if failure is not None:
         raise failure
 

@@ -42,10 +42,11 @@ class Shared(Generic[T]):
 
     def replace(self, new: T) -> None:
         with self._lock:
-            old = new if self._closed else self._put(new)
-        if old is not None:
-            old.close()
-        if old is new:
+            is_closed = self._closed
+            unneeded = new if is_closed else self._put(new)
+        if unneeded is not None:
+            unneeded.close()
+        if is_closed:
             raise RuntimeError("closed meanwhile: open it again")
 
     def close(self) -> None:

@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 import httpx
 import msgspec
 import numpy as np
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_before_delay, wait_random_exponential
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_before_delay, wait_random_exponential
 
 from chunksink.embeddings.encoder import Vectors
 from chunksink.embeddings.errors import (
@@ -47,6 +47,7 @@ _TEXT_REFUSED = frozenset((400, 413, 422))
 _CANCELLED_AGAIN_SECONDS = 1.0
 """A library can swallow a cancellation, so it is repeated."""
 _BACKOFF = wait_random_exponential(multiplier=0.25, max=15.0)
+_UNUSABLE_ANSWERS = 2
 _SHOWN_CHARS = 300
 """How many characters of an endpoint's message are shown."""
 
@@ -57,6 +58,10 @@ class TransientFailure(Exception):
     def __init__(self, what: str, asked_seconds: float = 0.0) -> None:
         super().__init__(what)
         self.asked_seconds = asked_seconds
+
+
+class UnusableAnswer(TransientFailure):
+    """An answer without the requested vectors. It may cost money, so the request is repeated only once."""
 
 
 class _Entry(msgspec.Struct):
@@ -129,9 +134,7 @@ class EndpointConnection:
             body["dimensions"] = self._settings.endpoint_dimensions
         # A lone surrogate cannot be encoded; a question mark takes its place.
         content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
-        retrying = AsyncRetrying(
-            retry=retry_if_exception_type(TransientFailure), wait=_wait, stop=stop_before_delay(seconds), reraise=True
-        )
+        retrying = _retrying(seconds)
         async with self._turns:
             until = asyncio.get_running_loop().time() + seconds
             try:
@@ -160,7 +163,7 @@ class EndpointConnection:
                 vectors, billed = vectors_in(response.content, expected)
             except (ValueError, RecursionError) as error:
                 answer = message_of(response, key) or "it is empty"
-                raise TransientFailure(f"an answer that cannot be used ({error}): {answer}") from None
+                raise UnusableAnswer(f"an answer that cannot be used ({error}): {answer}") from None
             self._on_billed(billed)
             return vectors
         message = message_of(response, key)
@@ -181,10 +184,10 @@ class EndpointConnection:
                 f"the certificate of {self._url} is not trusted ({reason}); if the server is yours, set "
                 "SSL_CERT_FILE to the file of your certificate authorities"
             )
-        words = str(failure) or ("no answer in time" if isinstance(failure, TimeoutError) else "no complete answer")
-        is_away = isinstance(failure, httpx.ConnectError)
-        remedy = "; is it running, and is the setting `endpoint` its address?" if is_away else ""
-        return TransientFailure(_without(key, f"{type(failure).__name__}: {words}{remedy}"))
+        what = str(failure) or ("no answer in time" if isinstance(failure, TimeoutError) else "no complete answer")
+        if isinstance(failure, httpx.ConnectError):
+            what += "; is it running, and is the setting `endpoint` its address?"
+        return TransientFailure(_without(key, f"{type(failure).__name__}: {what}"))
 
 
 def key_of(variable: str | None, option: str, refusal: type[EmbeddingsError]) -> str | None:
@@ -246,6 +249,18 @@ def _without(key: str | None, message: str) -> str:
         for form in sorted({key, repr(key)[1:-1], quoted, quoted.replace("/", r"\/")}, key=len, reverse=True):
             message = message.replace(form, "[key]")
     return message
+
+
+def _retrying(seconds: float) -> AsyncRetrying:
+    """Retries while a coroutine function raises `TransientFailure`, then raises the last one. For one request."""
+    unusable = 0
+
+    def may_pass(error: BaseException) -> bool:
+        nonlocal unusable
+        unusable += isinstance(error, UnusableAnswer)
+        return isinstance(error, TransientFailure) and unusable < _UNUSABLE_ANSWERS
+
+    return AsyncRetrying(retry=retry_if_exception(may_pass), wait=_wait, stop=stop_before_delay(seconds), reraise=True)
 
 
 def _wait(state: RetryCallState) -> float:

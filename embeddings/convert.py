@@ -174,7 +174,7 @@ def _is_transient(error: BaseException | None) -> bool:
     return False
 
 
-def _exit_with(parent: int) -> None:
+def _end_with_parent(parent: int) -> None:
     """Ends this process when its parent has ended, even by a kill."""
 
     def watch() -> None:
@@ -186,5 +186,5 @@ def _exit_with(parent: int) -> None:
 
 
 if __name__ == "__main__":
-    _exit_with(int(sys.argv[1]))
+    _end_with_parent(int(sys.argv[1]))
     sys.exit(main(sys.argv[2:]))

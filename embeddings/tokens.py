@@ -63,14 +63,18 @@ def cut(body: Ids, prompt_length: int, layout: Layout, long_texts: LongTexts, co
     Windows are equally long, so that a short rest does not count as much as a full window. Each begins with the prompt
     and the context. If these are longer than half of the room, the context is cut.
     """
+
+    def whole(part: Ids) -> Ids:
+        return [*layout.prefix, *part, *layout.suffix]
+
     if len(body) <= layout.room:
-        return [[*layout.prefix, *body, *layout.suffix]]
-    context_end = prompt_length + context_length
-    head, rest = body[: max(prompt_length, min(context_end, layout.room // 2))], body[context_end:]
+        return [whole(body)]
+    text_start = prompt_length + context_length
+    head, text = body[: max(prompt_length, min(text_start, layout.room // 2))], body[text_start:]
     room = layout.room - len(head)
     if long_texts == "truncate" or room < 1:
-        return [[*layout.prefix, *[*head, *rest][: layout.room], *layout.suffix]]
-    return [[*layout.prefix, *head, *rest[start:stop], *layout.suffix] for start, stop in edges(len(rest), room)]
+        return [whole([*head, *text][: layout.room])]
+    return [whole([*head, *text[start:stop]]) for start, stop in edges(len(text), room)]
 
 
 def edges(length: int, longest: int) -> Iterator[tuple[int, int]]:
