@@ -36,4 +36,4 @@ def cached_vector(config: Config, model: ModelInfo, key: str) -> dict[str, Any] 
         vector = show(cache, embedding_ref(model.fingerprint, model.key(key)))
     if vector is None:
         return None
-    return {"ref": str(vector.ref), **{name: getattr(vector, name) for name in ("dimension", "precision", "tokens")}}
+    return {name: getattr(vector, name) for name in ("ref", "dimension", "precision", "tokens")}
