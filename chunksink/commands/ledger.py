@@ -4,7 +4,6 @@ from typing import Any
 
 import click
 
-from chunksink.ingest.store import FILE_NAME, IngestStore
 from chunksink.options import config_from, home_option, json_option
 from chunksink.output import Note, printable, show
 
@@ -33,6 +32,8 @@ def command(limit: int, as_json: bool, **filters: Any) -> None:
       chunksink ledger --status failed
       chunksink ledger --source handbook/ --limit 5 --json
     """
+    from chunksink.ingest.store import FILE_NAME, IngestStore
+
     config = config_from(uses_sinks=False)
     path = config.home_path / FILE_NAME
     if not path.exists():

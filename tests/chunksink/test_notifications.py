@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from chunksink import index
 from chunksink.exits import Exit
 from chunksink.rebuild.locks import writing
 from chunksink.sinks.registry import open_sink
@@ -183,13 +184,11 @@ def test_setting_that_is_no_list_is_refused(shell: Shell) -> None:
 
 
 def test_ctrl_c_is_no_failure(shell: Shell, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    from chunksink.rebuild import sync
-
     def interrupt(*_arguments: object) -> None:
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(10)
 
-    monkeypatch.setattr(sync, "sync", interrupt)
+    monkeypatch.setattr(index, "sync", interrupt)
     shell.commit("p1", source("a.md", "a cat"))
     assert shell("sync").code == Exit.INTERRUPTED
     assert mailbox.take("on_failure") is None
