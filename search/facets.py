@@ -21,9 +21,11 @@ from chunksink.sinks.reader import FacetValue, Filter, KeywordReader, Value
 def count(
     legs: Legs, question: Question, access: Access, queries: LegQueries, results: LegResults
 ) -> dict[str, list[FacetValue]]:
-    """Each field is counted without the filters on that field, so that its other values can still be chosen. Custom
-    fields that the index does not have yet are left out."""
-    question = replace(question, facets=tuple(_known(legs, question.facets)))
+    """Counts each field without the filters on that field, so that its other values can still be chosen.
+
+    Custom fields that the index does not have yet are left out.
+    """
+    question = replace(question, facets=tuple(_indexed_fields(legs, question.facets)))
     if not question.facets or legs.keyword is None or KEYWORD in queries.failed:
         return {}
     reader = legs.keyword.reader
@@ -50,11 +52,11 @@ def contents(legs: Legs, access: Access, fields: Sequence[str], limit: int) -> M
     index."""
     if legs.keyword is None or access.denied:
         return {}
-    counted = legs.keyword.reader.facets("", _known(legs, fields), access.filters(), limit)
+    counted = legs.keyword.reader.facets("", _indexed_fields(legs, fields), access.filters(), limit)
     return {field.removeprefix(CUSTOM): _shown(field, values, legs.fields) for field, values in counted.items()}
 
 
-def _known(legs: Legs, fields: Sequence[str]) -> list[str]:
+def _indexed_fields(legs: Legs, fields: Sequence[str]) -> list[str]:
     return [field for field in fields if field.removeprefix(CUSTOM) not in legs.lacking]
 
 

@@ -90,13 +90,13 @@ def neighbours(legs: Legs, access: Access, documents: Sequence[Document], distan
         sources = {id: one.parent_id for one, *ids in ends for id in ids if id and id not in fetched}
         fetched |= fetch(legs, access, sources)
         for before, after in sides.values():
-            _grow(before, fetched.get(before[-1].previous_id or ""))
-            _grow(after, fetched.get(after[-1].next_id or ""))
+            _append_neighbour(before, fetched.get(before[-1].previous_id or ""))
+            _append_neighbour(after, fetched.get(after[-1].next_id or ""))
     return {id: (tuple(reversed(before[1:])), tuple(after[1:])) for id, (before, after) in sides.items()}
 
 
-def _grow(side: list[Document], found: Document | None) -> None:
-    """A neighbour must be of the same source, because ids can move between sources."""
+def _append_neighbour(side: list[Document], found: Document | None) -> None:
+    """Append a neighbour of the same source that is not there yet. Ids can move between sources."""
     if found is not None and found.parent_id == side[0].parent_id and all(found.id != one.id for one in side):
         side.append(found)
 

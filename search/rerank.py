@@ -42,9 +42,11 @@ class Reranking:
             self._reranker.load()
 
     def order(self, query: str, documents: Sequence[Document]) -> list[Reranked]:
-        """The documents by falling score; `RerankFailed` if the scores are late or missing. Loading the model does not
-        count as late; waiting for another query's texts does. After a failure the reranker rests for ten seconds, so
-        that not every search waits."""
+        """The scores of the documents, highest first. Raises `RerankFailed` if they are late or missing.
+
+        The time limit includes waiting for the texts of another query, but not loading the model. For ten seconds
+        after a failure every call fails at once.
+        """
         if self._failed is not None and monotonic() - self._failed[0] < _PAUSE_SECONDS:
             raise RerankFailed(self._failed[1])
         try:

@@ -19,10 +19,10 @@ def from_folder(values: Mapping[str, Any], folder: Path, defaults: Mapping[str, 
     """The settings of a file in `folder`, with its paths resolved. `defaults` apply to folders that it omits."""
     if folder == Path():
         return dict(values)  # messages then show paths as they were written
-    placed: dict[str, Any] = _placed({**defaults, **values}, folder)
-    if isinstance(indexes := placed.get("index"), dict):
-        placed["index"] = {name: _placed(table, folder) for name, table in indexes.items()}
-    return placed
+    resolved: dict[str, Any] = _resolved({**defaults, **values}, folder)
+    if isinstance(indexes := resolved.get("index"), dict):
+        resolved["index"] = {name: _resolved(table, folder) for name, table in indexes.items()}
+    return resolved
 
 
 def expanded(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def folder_inside_bus(chunks: str, home: str, sinks: Mapping[str, Mapping[str, A
 
 
 def wrong_address(chunks: str, home: str) -> tuple[str, str] | None:
-    """Which of both has an address that cannot be used, and why."""
+    """The setting with an unusable address (`chunks` or `home`), and a message about it."""
     if "://" in home:
         return "home", "`home` must be a local folder; only `chunks` can be in object storage"
     if "://" not in chunks:
@@ -95,17 +95,17 @@ def shipped_settings_file() -> Path:
     return packaged if packaged.exists() else Path(__file__).resolve().parents[1] / SETTINGS_FILE
 
 
-def _placed(values: Any, folder: Path) -> Any:
+def _resolved(values: Any, folder: Path) -> Any:
     if not isinstance(values, Mapping):
         return values  # refused later
-    placed = _joined(values, _FOLDERS, folder)
-    if isinstance(model := placed.get("model"), str) and model and (folder / model).is_dir():  # not a name on the hub
-        placed["model"] = str(folder / model)
-    if isinstance(sinks := placed.get("sink"), Mapping):
-        placed["sink"] = {name: _joined(table, _SINK_PATHS, folder) for name, table in sinks.items()}
-    if "ray" in placed:
-        placed["ray"] = _joined(placed["ray"], _RAY_PATHS, folder)
-    return placed
+    resolved = _joined(values, _FOLDERS, folder)
+    if isinstance(model := resolved.get("model"), str) and model and (folder / model).is_dir():  # not a name on the hub
+        resolved["model"] = str(folder / model)
+    if isinstance(sinks := resolved.get("sink"), Mapping):
+        resolved["sink"] = {name: _joined(table, _SINK_PATHS, folder) for name, table in sinks.items()}
+    if "ray" in resolved:
+        resolved["ray"] = _joined(resolved["ray"], _RAY_PATHS, folder)
+    return resolved
 
 
 def _joined(values: Any, names: tuple[str, ...], folder: Path) -> Any:
