@@ -196,7 +196,7 @@ def families(bus: Path, fields: FieldSet = NO_FIELDS) -> Iterator[Family]:
 def fill_cache(bus: Path, home: Path) -> None:
     from chunksink.embeddings.cache import VectorCache
     from chunksink.embeddings.settings import EncoderSettings, open_encoder
-    from chunksink.rebuild.embedder import passage_of
+    from chunksink.rebuild.families import passage_of
     from chunksink.settings.config import Config
 
     with closing(open_encoder(EncoderSettings.of(Config()), network=False)) as encoder:

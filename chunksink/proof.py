@@ -1,21 +1,23 @@
 """What an index was made from and what its engines contain, in a form that another machine can reproduce."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from chunksink.chunkbus.canonical import bare_hex, json_hash
 from chunksink.rebuild.catalog import Catalog
 from chunksink.rebuild.errors import InvalidBus, NotVerified
 from chunksink.rebuild.state import State
-from chunksink.rebuild.verify import VerifyReport
 from chunksink.settings.config import Config
 from chunksink.settings.index_settings import find_settings_file, load_index_settings
 from chunksink.sinks.errors import SinkError
 from chunksink.sinks.projection import PROJECTION_VERSION
 
+if TYPE_CHECKING:
+    from chunksink.rebuild.verify import VerifyReport
+
 VERSION = "chunksink.proof.v1"
 
 
-def proof_of(config: Config, report: VerifyReport) -> dict[str, Any]:
+def proof_of(config: Config, report: "VerifyReport") -> dict[str, Any]:
     """The proof of an index that was just verified.
 
     Raises SinkError if an engine does not answer, NotVerified if one differs from the chunks, and InvalidBus if chunks

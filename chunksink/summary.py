@@ -1,13 +1,15 @@
 """The report of a run as lines of text, and its exit code."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from chunksink.exits import Exit
 from chunksink.output import Note, counted, counts, first, printable, show, some
 from chunksink.rebuild.plan import FamilyCounts
-from chunksink.rebuild.recall import Recall
-from chunksink.rebuild.report import RunReport, SinkReport
+
+if TYPE_CHECKING:
+    from chunksink.rebuild.recall import Recall
+    from chunksink.rebuild.report import RunReport, SinkReport
 
 BUILT = "built"
 _SHOWN = 5
@@ -15,7 +17,7 @@ _NAMED = 3
 _CODES = {"ok": Exit.OK, "refused": Exit.REFUSED, "held": Exit.INVALID_INPUT, "failed": Exit.ENGINE}
 
 
-def exit_code(report: RunReport, *, strict: bool = False) -> Exit:
+def exit_code(report: "RunReport", *, strict: bool = False) -> Exit:
     """With `strict`, a due rebuild has its own code."""
     code = _CODES[report.status]
     return Exit.REBUILD_DUE if code == Exit.OK and strict and report.rebuild_due else code
@@ -32,11 +34,11 @@ def unbuilt_lines(sinks: Iterable[str]) -> list[str]:
     return [f"{name} has no build yet: `chunksink sync` makes it" for name in sinks]
 
 
-def print_report(report: RunReport, *, as_json: bool, verb: str = "synced") -> None:
+def print_report(report: "RunReport", *, as_json: bool, verb: str = "synced") -> None:
     show(as_json, report.as_json(), _lines(report, verb))
 
 
-def _lines(report: RunReport, verb: str) -> Iterator[str]:
+def _lines(report: "RunReport", verb: str) -> Iterator[str]:
     yield from [_built(report)] if verb == BUILT else _changed(report, verb)
     if report.written and report.embeddings["model"]:
         yield from _vectors(report.embeddings)
@@ -81,22 +83,22 @@ def _changed_queries(mode: Mapping[str, Any]) -> str:
     return "".join(f"; {kind}: {', '.join(queries)}" for kind, queries in shown.items() if queries)
 
 
-def _built(report: RunReport) -> str:
+def _built(report: "RunReport") -> str:
     chunks = max((sink.chunks for sink in report.sinks.values()), default=0)
     sources = counted(report.families.added + report.families.changed + report.families.unchanged, "source")
     size = f"{counted(chunks, 'chunk')} of {sources}"
     return f"built {_working_sinks(report)}: {size}, verified and live, {_seconds(report)}"
 
 
-def _working_sinks(report: RunReport) -> str:
+def _working_sinks(report: "RunReport") -> str:
     return ", ".join(name for name, sink in report.sinks.items() if sink.error is None) or "nothing"
 
 
-def _seconds(report: RunReport) -> str:
+def _seconds(report: "RunReport") -> str:
     return f"in {report.seconds:.1f} s"
 
 
-def _changed(report: RunReport, verb: str) -> list[str]:
+def _changed(report: "RunReport", verb: str) -> list[str]:
     """If a sink failed, the others have a line each, since they may have done less than planned."""
     if report.status != "failed":
         sources = _families(report.families, report.written, held=sum(report.held.values()))
@@ -132,7 +134,7 @@ def _vectors(embedded: dict[str, Any]) -> Iterator[str]:
         yield Note(f"the cache was damaged and replaced. {kept} is the damaged file; it can be deleted")
 
 
-def _sink(name: str, sink: SinkReport) -> Iterator[str]:
+def _sink(name: str, sink: "SinkReport") -> Iterator[str]:
     if sink.settings:
         yield f"{name}: index settings changed: {', '.join(sink.settings)}"
     if sink.built:
@@ -153,14 +155,14 @@ def _sink(name: str, sink: SinkReport) -> Iterator[str]:
         yield Note(f"{name} is not up to date: {sink.error}")
 
 
-def _drift(sink: SinkReport) -> str:
+def _drift(sink: "SinkReport") -> str:
     lost = f"had lost {counted(sink.lost, 'source')}" if sink.lost else ""
     altered = f"had other content than was written in {counted(sink.altered, 'source')}" if sink.altered else ""
     names = _examples(sink.drifted_sources, sink.lost + sink.altered)
     return (" and ".join(filter(None, [lost, altered])) or "had drifted from its records") + names
 
 
-def _input(report: RunReport) -> Iterator[str]:
+def _input(report: "RunReport") -> Iterator[str]:
     """Problems of the chunks, and sources that are held because of them."""
     missing = [
         f"partition {key} is missing; its sources stay in the index. Bring it back, or retire it with "
@@ -188,20 +190,20 @@ def _examples(names: Sequence[str], total: int) -> str:
     return f" ({some(shown, len(shown), total=total)})" if names else ""
 
 
-def recall_lines(sink: str, recall: Recall | None) -> Iterator[str]:
+def recall_lines(sink: str, recall: "Recall | None") -> Iterator[str]:
     """The measured recall of a live build's vector search, with a remedy if it is low."""
     if recall is not None:
         line, remedy = f"{sink} {recall_line(recall)}", recall_remedy(sink, recall)
         yield Note(f"{line}: {remedy}") if remedy else line
 
 
-def recall_line(recall: Recall) -> str:
+def recall_line(recall: "Recall") -> str:
     worst = f"{recall.worst:.0%} in the worst of {recall.questions} searches"
     found = f"finds {recall.mean:.1%} of the nearest documents, {worst}"
     return f"{found}; {recall.deleted:.0%} of the vectors in its graph are deleted" if recall.deleted else found
 
 
-def recall_remedy(sink: str, recall: Recall) -> str:
+def recall_remedy(sink: str, recall: "Recall") -> str:
     """What to do if a search finds too little or is slow; else empty."""
     rebuild = f"`chunksink rebuild --sink {sink}` makes a new graph"
     if recall.is_low:

@@ -9,7 +9,6 @@ import numpy as np
 
 from chunksink.chunkbus.storage import Storage, open_storage
 from chunksink.embeddings.cache import VectorCache
-from chunksink.embeddings.context import context_hash, context_of
 from chunksink.embeddings.encoder import Encoder, ModelInfo, Passage, Precision, PrecisionRequest, Vectors
 from chunksink.embeddings.errors import EmbeddingsError
 from chunksink.embeddings.lazy import LazyEncoder
@@ -19,6 +18,7 @@ from chunksink.embeddings.segments import ImportReport, import_segments, segment
 from chunksink.embeddings.settings import EncoderSettings, open_encoder, settled
 from chunksink.embeddings.stats import lengths
 from chunksink.embeddings.vectors import EmbedReport, cache_probes, vectors_for
+from chunksink.rebuild.families import passage_of
 from chunksink.rebuild.state import NO_MODEL, Generation, cache_file, segments_folder
 from chunksink.settings.config import Config
 from chunksink.sinks.document import Document
@@ -30,12 +30,6 @@ LEAST_COSINE_IN: dict[Precision, float] = {"float32": LEAST_COSINE, "bfloat16": 
 Lookup = Callable[[Sequence[str]], Mapping[str, tuple[Vectors, float]]]
 """From keys to their cached vectors. A stored vector is correct if its cosine to the cached one is at least the number
 beside it."""
-
-
-def passage_of(document: Document) -> Passage:
-    """What is embedded for a document. Its key names the vector in the cache, for models with and without context."""
-    context = context_of(document.title, document.headings)
-    return Passage(document.text_hash + context_hash(context).hex(), document.text, context)
 
 
 def cached_vectors(

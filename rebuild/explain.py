@@ -15,9 +15,8 @@ from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.reader import PartitionReader, Place, open_partition
 from chunksink.rebuild.catalog import Catalog
 from chunksink.rebuild.catalog_rows import KEY
-from chunksink.rebuild.embedder import passage_of
 from chunksink.rebuild.errors import UnknownChunk
-from chunksink.rebuild.families import FamilyReader, label_of, source_names
+from chunksink.rebuild.families import FamilyReader, label_of, passage_of, source_names
 from chunksink.rebuild.forget import names_of
 from chunksink.rebuild.schema import exists
 from chunksink.rebuild.state import Generation, State

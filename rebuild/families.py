@@ -13,10 +13,10 @@ from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.errors import PartitionChanged
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.reader import PartitionReader, Place
+from chunksink.embeddings.context import context_hash, context_of
 from chunksink.embeddings.encoder import Passage
 from chunksink.rebuild.catalog import Catalog, FamilyChunk, Projected, TextPlace
 from chunksink.rebuild.catalog_rows import hash_of_line
-from chunksink.rebuild.embedder import passage_of
 from chunksink.rebuild.schema import marks
 from chunksink.rebuild.state import State
 from chunksink.sinks.custom_fields import NO_FIELDS, FieldSet
@@ -29,6 +29,12 @@ PART = 5000
 KEPT_DOCUMENTS = 5000
 LONG_TEXT = 8192
 """Characters. A text counts as one more document for each block of this length."""
+
+
+def passage_of(document: Document) -> Passage:
+    """What is embedded for a document. Its key names the vector in the cache, for models with and without context."""
+    context = context_of(document.title, document.headings)
+    return Passage(document.text_hash + context_hash(context).hex(), document.text, context)
 
 
 @dataclass(frozen=True, eq=False)

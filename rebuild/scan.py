@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from chunksink.chunkbus.store import write_transaction
-from chunksink.rebuild.embedder import Lookup, passage_of
-from chunksink.rebuild.families import FamilyReader, ProjectedFamily, label_of
+from chunksink.rebuild.embedder import Lookup
+from chunksink.rebuild.families import FamilyReader, ProjectedFamily, label_of, passage_of
 from chunksink.rebuild.plan import unhashed
 from chunksink.rebuild.removals import GONE
 from chunksink.rebuild.schema import exists, marks

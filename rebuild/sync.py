@@ -9,8 +9,9 @@ from functools import partial
 
 from chunksink.embeddings.errors import EndpointDenied, EndpointUnavailable, ModelError
 from chunksink.rebuild.convergence import Convergence
-from chunksink.rebuild.embedder import DocumentEmbedder, passage_of
+from chunksink.rebuild.embedder import DocumentEmbedder
 from chunksink.rebuild.errors import HomeLocked, InvalidBus, NotVerified
+from chunksink.rebuild.families import passage_of
 from chunksink.rebuild.flip import live_generation, show
 from chunksink.rebuild.forecast import require_plan
 from chunksink.rebuild.intake import retry_if_rewritten

@@ -2,13 +2,16 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
 from chunksink.exits import Exit
 from chunksink.options import index_options, json_option, open_index
 from chunksink.output import Note, counted, echo, printable, show
-from chunksink.rebuild.forget import ForgetReport
+
+if TYPE_CHECKING:
+    from chunksink.rebuild.forget import ForgetReport
 
 _OUT_OF_REACH = (
     "Not erased: the chunks themselves, backups, copies and exports of the cache, damaged caches that were set aside, "
@@ -51,7 +54,7 @@ def command(source: str, tenant: str | None, every: bool, as_json: bool) -> int:
     return Exit.ENGINE if report.not_asked else Exit.OK
 
 
-def _erased(report: ForgetReport) -> Iterator[str]:
+def _erased(report: "ForgetReport") -> Iterator[str]:
     for build, documents in report.documents.items():
         yield f"{build}: {counted(documents, 'document')} erased"
     yield f"{counted(report.vectors, 'vector')} and {counted(report.run_records, 'line')} of run records erased"
@@ -60,7 +63,7 @@ def _erased(report: ForgetReport) -> Iterator[str]:
     yield _OUT_OF_REACH
 
 
-def _remaining(report: ForgetReport, missing_bus: str | None) -> Iterator[str]:
+def _remaining(report: "ForgetReport", missing_bus: str | None) -> Iterator[str]:
     for sink, reason in report.not_asked.items():
         yield f"not erased from {sink}, which is no longer configured: {printable(reason)}"
     if report.still_in:

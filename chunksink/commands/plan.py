@@ -2,13 +2,16 @@
 
 import math
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import click
 
-from chunksink.index import Index
 from chunksink.options import adopt_option, index_options, json_option, open_index
 from chunksink.output import counted, more, printable, show
-from chunksink.rebuild.forecast import Forecast
+
+if TYPE_CHECKING:
+    from chunksink.index import Index
+    from chunksink.rebuild.forecast import Forecast
 
 _SHOWN = 10
 
@@ -35,7 +38,7 @@ def command(adopt: bool, as_json: bool) -> None:
         print_plan(index, adopt=adopt, as_json=as_json)
 
 
-def print_plan(index: Index, *, adopt: bool, as_json: bool) -> None:
+def print_plan(index: "Index", *, adopt: bool, as_json: bool) -> None:
     forecast = index.plan(adopt=adopt)
     show(as_json, forecast.as_json(), _lines(forecast))
 
@@ -46,7 +49,7 @@ def _money(cost: float) -> str:
     return f"{cost:,.{digits}f}"
 
 
-def _lines(forecast: Forecast) -> Iterator[str]:
+def _lines(forecast: "Forecast") -> Iterator[str]:
     families = forecast.families
     for number, what, names in (
         (families.added, "to add", forecast.added),

@@ -3,12 +3,15 @@
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from chunksink.backup import Backup
 from chunksink.options import home_option, json_option, open_index
 from chunksink.output import Note, counted, show
+
+if TYPE_CHECKING:
+    from chunksink.backup import Backup
 
 
 @click.command()
@@ -32,7 +35,7 @@ def command(file: Path, force: bool, as_json: bool) -> None:
     show(as_json, {"file": str(file), **asdict(restored)}, _lines(restored, index.config.home))
 
 
-def _lines(restored: Backup, home: str) -> Iterator[str]:
+def _lines(restored: "Backup", home: str) -> Iterator[str]:
     yield f"{home}: {counted(len(restored.digests), 'file')} of the backup of {restored.created_at}"
     if restored.replaced:
         yield f"the replaced files are in {restored.replaced}"

@@ -223,7 +223,7 @@ def _vector(config: Config, generation: Generation, hit: SearchHit) -> Iterator[
     if not generation.holds_vectors:
         yield "vector none: no sink of the live index has vectors"
         return
-    from chunksink.rebuild.embedder import passage_of
+    from chunksink.rebuild.families import passage_of
 
     passage = passage_of(hit.document)
     if generation.model.embed_context and passage.context:

@@ -3,13 +3,12 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from chunksink.commands.plan import print_plan
 from chunksink.exits import Exit, Refusal, errors_as_refusals, print_failure
-from chunksink.index import Index
 from chunksink.options import (
     engine_options,
     index_options,
@@ -25,6 +24,9 @@ from chunksink.session import require_chunks
 from chunksink.settings.config import Config
 from chunksink.summary import exit_code, print_report
 from chunksink.watch import BusWatch
+
+if TYPE_CHECKING:
+    from chunksink.index import Index
 
 _MAY_PASS = (Exit.ENGINE, Exit.LOCKED)
 
@@ -113,7 +115,7 @@ def _metrics_served(config: Config, host: str, port: int | None) -> Iterator[Non
         server.server_close()
 
 
-def _watch(index: Index, as_json: bool, options: dict[str, Any]) -> None:
+def _watch(index: "Index", as_json: bool, options: dict[str, Any]) -> None:
     """Sync until Ctrl-C. Errors are printed; those that may pass are retried."""
     root = require_chunks(index.config.bus, index.config.home_path)
     note(f"watching {root.address}/manifest; Ctrl-C ends it")

@@ -2,14 +2,17 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import click
 
 from chunksink.exits import Exit
 from chunksink.options import index_options, json_option, open_index, writing_options
 from chunksink.output import Note, counted, counts, echo, first, more, note, print_json, printable
-from chunksink.rebuild.verify import SinkCheck, VerifyReport
 from chunksink.summary import exit_code, print_report, recall_lines, unbuilt_lines, unconfigured_lines
+
+if TYPE_CHECKING:
+    from chunksink.rebuild.verify import SinkCheck, VerifyReport
 
 _SHOWN = 5
 
@@ -64,7 +67,7 @@ def command(deep: bool, repair: bool, allow_deletions: int, adopt: bool, as_json
     return exit_code(repaired) if repaired is not None else Exit.OK
 
 
-def _lines(report: VerifyReport) -> Iterator[str]:
+def _lines(report: "VerifyReport") -> Iterator[str]:
     for name, sink in report.sinks.items():
         refused = f", {counted(len(sink.refused), 'document')} refused" if sink.refused else ""
         holds = f"{counted(sink.chunks, 'chunk')} of {counted(sink.families, 'source')}"
@@ -84,7 +87,7 @@ def _lines(report: VerifyReport) -> Iterator[str]:
     yield from map(Note, (*_held(report), *unconfigured_lines(report.unconfigured), *unbuilt_lines(report.unbuilt)))
 
 
-def _state(sink: SinkCheck) -> str:
+def _state(sink: "SinkCheck") -> str:
     if sink.ok:
         return "matches the chunks"
     if not sink.holds_all:
@@ -93,13 +96,13 @@ def _state(sink: SinkCheck) -> str:
     return f"matches the chunks, but {'not all vectors could be compared' if is_only_unproved else 'needs a repair'}"
 
 
-def _held(report: VerifyReport) -> Iterator[str]:
+def _held(report: "VerifyReport") -> Iterator[str]:
     yield from first([f"partition {printable(key)} is missing or invalid" for key in report.unread], _SHOWN)
     if report.held:
         yield f"{counted(report.held, 'source')} held and not compared; `chunksink status` shows why"
 
 
-def _drift(sink: SinkCheck) -> Iterator[str]:
+def _drift(sink: "SinkCheck") -> Iterator[str]:
     for each in sink.drifted_sources[:_SHOWN]:
         numbers = {"missing": each.missing, "extra": each.extra, "changed": each.changed}
         yield f"  {printable(each.source)}: {counts(numbers, 'chunk')}"

@@ -2,14 +2,17 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
 from chunksink.exits import Exit
 from chunksink.options import index_options, json_option, open_index
 from chunksink.output import labelled, printable, show, some
-from chunksink.rebuild.explain import Explanation, Occurrence, SinkCopy
 from chunksink.rebuild.state import NO_MODEL
+
+if TYPE_CHECKING:
+    from chunksink.rebuild.explain import Explanation, Occurrence, SinkCopy
 
 _SHOWN = 3
 
@@ -38,7 +41,7 @@ def command(name: str, as_json: bool) -> int:
     return Exit.ENGINE if any(sink.error for sink in explanation.sinks.values()) else Exit.OK
 
 
-def _lines(explanation: Explanation) -> Iterator[str]:
+def _lines(explanation: "Explanation") -> Iterator[str]:
     standing = explanation.current or explanation.standings[-1]
     yield labelled("chunk", printable(explanation.chunk_id))
     if explanation.document != explanation.chunk_id:
@@ -64,7 +67,7 @@ def _lines(explanation: Explanation) -> Iterator[str]:
         yield labelled("others", some([printable(each) for each in explanation.other_chunks], _SHOWN))
 
 
-def _vector(explanation: Explanation) -> str:
+def _vector(explanation: "Explanation") -> str:
     if cached := explanation.cached_vector:
         numbers = f"{cached['dimension']:,} dimensions, {cached['precision']}"
         return f"cached, {numbers}; `chunksink cache show {cached['ref']}`"
@@ -73,14 +76,14 @@ def _vector(explanation: Explanation) -> str:
     return f"not cached for the live model ({explanation.model_fingerprint:.12})"
 
 
-def _place(standing: Occurrence) -> str:
+def _place(standing: "Occurrence") -> str:
     line = f"line {standing.line:,}" if standing.line else "a file that has changed or gone since it was read"
     state = "" if standing.partition_state == "valid" else f", now {standing.partition_state}"
     source = f", source {printable(standing.source)}" if standing.source else ""
     return f"partition {standing.partition}{state}, {line}{source}, document {printable(standing.document_id)}"
 
 
-def _copy(sink: SinkCopy, explanation: Explanation) -> str:
+def _copy(sink: "SinkCopy", explanation: "Explanation") -> str:
     counts = explanation.current is not None
     differs = f" (in {', '.join(sink.differs_in)})" if sink.differs_in else ""
     parts = [f"{sink.copy} in the engine{differs}"]

@@ -15,7 +15,7 @@ import pytest
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.embeddings.encoder import Encoder
 from chunksink.rebuild.catalog import Catalog
-from chunksink.rebuild.embedder import passage_of
+from chunksink.rebuild.families import passage_of
 from chunksink.rebuild.forecast import forecast, plan_sync
 from chunksink.rebuild.state import State
 from tests.embeddings.conftest import tiny_folder  # noqa: F401
