@@ -1,8 +1,8 @@
 """Backups of a home: its records, its cache of vectors and its ledger, in one file. Engines' data is not included.
 
 A backup is a compressed tar, whose first member has the digests of the others. SQLite copies the databases while other
-runs may write. `state.db` is copied first, so that the cache has every vector that was confirmed. After a restore the
-next sync finds where the engines differ from the restored records.
+runs may write. `state.db` is copied before the cache, so the copied cache has every vector that the copied records
+confirm. After a restore the next sync finds where the engines differ from the restored records.
 """
 
 import errno

@@ -61,7 +61,7 @@ chunksink --help                  list all commands"""
 _hidden_interrupt = Event()
 """Set when Ctrl-C interrupted a function whose exceptions are dropped: a finalizer, or one that SQLite calls."""
 _REPEAT_SECONDS = 1.0
-"""When to repeat a dropped interrupt that ended nothing."""
+"""Seconds after which a dropped Ctrl-C is raised again if the command has not ended by then."""
 
 
 class LazyGroup(click.Group):
@@ -171,9 +171,11 @@ def _handle_sigterm() -> None:
 
 
 def _detect_hidden_interrupts() -> None:
-    """Notice Ctrl-C in finalizers and in functions that SQLite calls. Python drops their exceptions after this hook.
+    """Notice Ctrl-C in finalizers and in functions that SQLite calls. Python passes their exceptions to this hook, and
+    then drops them.
 
-    sqlite3 then raises an error of its own. After a finalizer nothing happens, so the interrupt is repeated.
+    After a function of SQLite, sqlite3 raises an error of its own. After a finalizer nothing happens, so the interrupt
+    is repeated.
     """
     sqlite3.enable_callback_tracebacks(True)
     show = sys.unraisablehook

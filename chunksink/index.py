@@ -4,8 +4,8 @@
         report = index.sync()
 
 Each call opens a session, makes one run, and leaves a record of it below `<home>/runs/`. An encoder that a run has
-loaded stays loaded for the next one. Runs that write and `plan` hold the writer's lock. A rebuild releases it
-after each batch. `verify` holds it only while it reads the chunks.
+loaded stays loaded for the next one. `plan` and every run that writes hold the writer's lock. A rebuild
+releases it after each batch. `verify` holds it only while it reads the chunks.
 """
 
 import os
@@ -257,7 +257,7 @@ class Index(AbstractContextManager["Index", None]):
     def plan(self, *, adopt: bool = False) -> Forecast:
         """What the next sync would do and cost, even if it is the first. Only records of this home are written.
 
-        Before the first index the model is loaded if the cache has vectors: they may be from another model.
+        If the cache has vectors but there is no index yet, the model is loaded to check whether they are its own.
         Without the model on this machine, every vector counts as missing.
         """
         with self._session("plan") as session:

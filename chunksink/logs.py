@@ -14,7 +14,7 @@ _handler: logging.Handler | None = None
 
 
 class _Lines(logging.Formatter):
-    """Lines without a run of their own belong to the last one that began."""
+    """A line without a run id gets that of the last line that had one."""
 
     _run_id: str | None = None
 

@@ -30,7 +30,7 @@ from chunksink.session import status_of
 from chunksink.settings.config import Config
 
 _DONE = ("ok", "refused", "held", "drift", "failures")
-"""How a run ends that was able to do its work."""
+"""Statuses of runs that were able to do their work."""
 _LATENCIES = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _OF_A_SINK: tuple[tuple[str, str, Callable[[BuildStatus], float]], ...] = (
     ("families_indexed", "Sources that the engine has confirmed.", lambda build: build.families),
@@ -75,11 +75,11 @@ class HomeCollector(Collector):
                 "lag_seconds", "Age of the oldest change that is not in the index; 0 if there is none.", fresh.lag
             )
         if fresh.updated is not None:
-            last = "When the last sync or rebuild began that confirmed every change."
+            last = "Start of the last sync or rebuild that confirmed every change."
             yield _gauge("last_sync_timestamp_seconds", last, now - fresh.updated)
         verified = {"any": (fresh.verified, fresh.verdict), "deep": (fresh.deep_verified, fresh.deep_verdict)}
         times = {depth: now - age for depth, (age, _) in verified.items() if age is not None}
-        yield _gauge("last_verify_timestamp_seconds", "When the last verify with a verdict began.", times, "depth")
+        yield _gauge("last_verify_timestamp_seconds", "Start of the last verify with a verdict.", times, "depth")
         good = {depth: verdict == "ok" for depth, (_, verdict) in verified.items() if verdict is not None}
         yield _gauge("last_verify_success", "Whether that verify found no difference.", good, "depth")
         yield _gauge("drift", "Whether differences were found and not repaired since.", fresh.has_drift)
@@ -149,7 +149,7 @@ def _last_runs(runs: Sequence[RunRecord]) -> Iterator[Metric]:
         if run.finished:
             last.setdefault(run.command, run)
     began = {name: datetime.fromisoformat(run.started_at).timestamp() for name, run in last.items()}
-    yield _gauge("last_run_timestamp_seconds", "When the last run began that has ended.", began, "command")
+    yield _gauge("last_run_timestamp_seconds", "Start of the last finished run.", began, "command")
     done = {name: run.status in _DONE for name, run in last.items()}
     yield _gauge("last_run_success", "Whether that run was able to do its work.", done, "command")
     took = {name: run.seconds for name, run in last.items() if run.seconds is not None}
@@ -191,7 +191,7 @@ class ServeMetrics:
         self._errors = Counter(
             "chunksink_search_errors", "Searches that were not answered.", ["reason"], registry=self._registry
         )
-        for mode in MODES:  # a series that begins with its first event hides it from `rate`
+        for mode in MODES:  # otherwise the series would begin with its first event, and `rate` would miss that one
             self._seconds.labels(mode)
         for reason in SEARCH_PROBLEMS:
             self._errors.labels(reason)

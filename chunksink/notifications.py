@@ -64,7 +64,7 @@ def _notify(config: Config, setting: str, command: str, run: Watched, **problem:
 def _run(arguments: Sequence[str], report: bytes, timeout: float) -> str:
     """Run a command with the report on its standard input. Returns what went wrong, or "". OSError if it cannot be
     started."""
-    with _memory_file() as complaints:  # not a pipe, which a process that it left running would keep open
+    with _memory_file() as complaints:  # not a pipe: a process that the command leaves running would keep it open
         process = subprocess.Popen(
             arguments, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=complaints, start_new_session=True
         )

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _KEY = "chunksink."
-"""Begins the key of a shared option in the context of the running command; subcommands share it."""
+"""Prefix of the keys of shared options in click's `context.meta`, which subcommands share."""
 
 
 def home_option(command: Command) -> Command:

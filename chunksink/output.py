@@ -47,7 +47,8 @@ def columns(*, is_error: bool = False) -> int | None:
 
 
 def wrapped(text: str, width: int | None) -> str:
-    """Breaks long lines between words. Continuation lines start below the last column, or two spaces further in."""
+    """Breaks long lines between words. Continuation lines are aligned with the last column of their line. If it has no
+    columns, they are indented by two more spaces."""
     return text if width is None else "\n".join(_wrapped_line(line, width) for line in text.split("\n"))
 
 

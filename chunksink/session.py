@@ -51,7 +51,7 @@ def open_session(
     makes_home: bool = True,
     only: tuple[str, ...] = (),
 ) -> Iterator["Session"]:
-    """A session that writes to all configured engines, or to `only` these.
+    """A session that writes to all configured engines, or only to those named in `only`.
 
     With `tolerant` an engine may be unreachable. Without `makes_home` the home must exist, so that a misspelt name
     creates no new one.
@@ -140,7 +140,7 @@ def keep_live_sinks(config: Config) -> Config:
     """Default sinks do not move an existing index from fts to Meilisearch or back.
 
     An index in fts stays there if MEILI_URL is set, perhaps for another program. ConfigError if the index is in
-    Meilisearch and MEILI_URL is not set. The defaults never choose both, so an index in both stays.
+    Meilisearch and MEILI_URL is not set. An index in both was configured, because the defaults never choose both.
     """
     live = live_sinks(config.home_path) if config.has_default_sinks else frozenset()
     in_fts, in_meilisearch = "fts" in live, "meilisearch" in live
@@ -225,7 +225,7 @@ def _open_sinks(
     on_fault: Callable[[Fault], object],
     unreachable: dict[str, SinkError] | None,
 ) -> list[Sink]:
-    """Open these sinks. Calls are retried once a sink has answered.
+    """Open these sinks. After a sink's first answer, its failed calls are retried.
 
     A wrong address or key is an error at once; with `unreachable` the sink is listed there and left out.
     """
@@ -245,7 +245,8 @@ def _open_sinks(
 
 
 def _open_compute(config: Config, stack: ExitStack) -> "Compute | None":
-    """The engine that computes vectors ahead of the executor; None if there is none, and no earlier one left any."""
+    """The engine that computes vectors ahead of the executor; None without Ray, unless an earlier
+    run left segments to import."""
     if config.engine == "ray":
         from chunksink.compute.ray import RayCompute
 
@@ -259,7 +260,7 @@ def _open_compute(config: Config, stack: ExitStack) -> "Compute | None":
 
 
 def _open_former_sink(config: Config, stack: ExitStack, name: str) -> Sink:
-    """A sink that is no longer configured. Refused if its options are gone too."""
+    """A sink that is no longer configured. Raises Refused if its options are missing, too."""
     try:
         return open_one_sink(config, stack, name)
     except ConfigError as error:

@@ -69,7 +69,7 @@ def _compared(coverages: list[Coverage]) -> str:
     if not syncs:
         return "nothing yet: the index has no chunks"
     compared = f"every source since {_minute(since)}" if since else "not yet every source"
-    return f"{compared}, except those of over {LARGEST:,} chunks; a round takes at most {counted(syncs, 'sync')}"
+    return f"{compared}, except those of over {LARGEST:,} chunks; all are compared within {counted(syncs, 'sync')}"
 
 
 def _pending(sink: BuildStatus) -> str:

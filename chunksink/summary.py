@@ -48,8 +48,8 @@ def _lines(report: "RunReport", verb: str) -> Iterator[str]:
         example = " and ".join(map(printable, report.repeated.sources[0]))
         yield f"{counted(report.repeated.texts, 'text')} in more than one source, as in {example}"
     if change := report.model_change:
-        share = "is unknown" if change.overlap is None else f"{change.overlap:.0%} on {change.sample} chunks"
-        yield f"model changed from {change.before} to {change.after}; overlap of their ten nearest: {share}"
+        share = "not measured" if change.overlap is None else f"{change.overlap:.0%} equal, of {change.sample} chunks"
+        yield f"model changed from {change.before} to {change.after}; their ten nearest chunks: {share}"
     if report.evaluation:
         yield from comparison_lines(report.evaluation)
     for name, sink in report.sinks.items():
@@ -207,6 +207,6 @@ def recall_remedy(sink: str, recall: "Recall") -> str:
     """What to do if a search finds too little or is slow; else empty."""
     rebuild = f"`chunksink rebuild --sink {sink}` makes a new graph"
     if recall.is_low:
-        sync = f"`chunksink sync` makes {sink} compare more vectors; then restart a Chroma server"
+        sync = f"`chunksink sync` makes {sink} compare more vectors; then restart the server if {sink} runs as one"
         return f"{sync}. If that is not enough, {rebuild}"
     return f"each search visits these too; {rebuild}" if recall.is_worn else ""

@@ -42,7 +42,7 @@ class Job:
     chunks: str
     """Folder or bucket."""
     home: Path
-    """Has copies of partitions of a bucket, if the worker is on the machine of the run."""
+    """The home of the run. On its machine, workers use its copies of partitions of a bucket."""
     segments: str
     """Folder or bucket of the vector segments."""
     encoder: EncoderSettings

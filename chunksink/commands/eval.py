@@ -47,7 +47,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     type=click.Choice(("auto", *FIELDS)),
     default="auto",
     show_default=True,
-    help="The field that judgements use to name documents: filenames without extension, rows by their id.",
+    help="The field by which judgements name documents. A file name counts without its extension, a row by its id.",
 )
 @click.option("--tenant", metavar="NAME", help="Search only the documents of this tenant.")
 @click.option("--limit-queries", type=click.IntRange(1), metavar="N", help="Only the first N judged queries.")
@@ -87,8 +87,8 @@ def command(
     --baseline compares the queries that both results have: the mean nDCG@10, the difference with its 95 % interval, and
     the queries that lost and won most.
 
-    --tune measures hybrid search with twelve weights. It proposes `fusion_weight` if one of them is better, by
-    cross-validation, than letting each query decide.
+    --tune measures hybrid search with twelve weights. It proposes a `fusion_weight` if one of them is better, by
+    cross-validation, than the default, where the weight depends on the query.
 
     \b
     Examples:

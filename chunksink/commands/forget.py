@@ -18,8 +18,8 @@ _OUT_OF_REACH = (
     "builds on servers or in folders that the configuration no longer names, and the ledger, names and checksums in "
     "`ingest.db` (you may delete that file; the next ingest reads all files again). If the records of this home were "
     "lost, vectors of former texts may remain; `chunksink cache gc` drops them. Engines keep deleted rows for a "
-    "while: Chroma text in its log and the vectors in its index (`chroma vacuum` removes a part), Meilisearch until "
-    "it reuses the pages. Running `chunksink rebuild` twice replaces all builds and removes these rows."
+    "while: Chroma keeps texts in its log and vectors in its index (`chroma vacuum` removes a part), and Meilisearch "
+    "keeps rows until it reuses their pages. Running `chunksink rebuild` twice replaces all builds and removes them."
 )
 
 

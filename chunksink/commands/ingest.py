@@ -76,18 +76,19 @@ class _SourcePath(click.Path):
     "fields",
     multiple=True,
     metavar="ROLE=NAME",
-    help="Read rows whose text, id, title or address (ROLE) is in the field NAME, or a.b for b in a; repeatable.",
+    help="The sources are rows. Their text, id, title or address (ROLE) is in the field NAME; a.b is field b inside a. "
+    "Repeatable.",
 )
 @click.option(
-    "--prune", is_flag=True, help="Remove the chunks of sources of these folders and files that no longer exist."
+    "--prune", is_flag=True, help="Remove the chunks of sources that no longer exist in these folders and files."
 )
 @click.option(
     "--allow-deletions",
     type=click.IntRange(min=0),
     default=0,
     metavar="N",
-    help="Allow up to N sources to lose most of their chunks, or to be pruned where their folder is empty or gone; "
-    "--sync may remove as many from the index.",
+    help="Safety limit: up to N sources may lose most of their chunks, or be pruned because their folder is empty or "
+    "gone. With --sync it also limits removals from the index.",
 )
 @click.option(
     "--chunking",
@@ -96,7 +97,7 @@ class _SourcePath(click.Path):
     f"[default: as before, {DEFAULT_POLICY.name} if new]",
 )
 @click.option("--checksum", is_flag=True, help="Compare every file by checksum, not by size and times.")
-@click.option("--follow-links", is_flag=True, help="Also read files outside the folders, to which links in them lead.")
+@click.option("--follow-links", is_flag=True, help="Also follow links that lead out of the folders.")
 @click.option("--sync", is_flag=True, help="Update the index afterwards, as `chunksink sync` does.")
 @click.option("--jobs", type=click.IntRange(min=1), help="Number of processes.  [default: by size of the input]")
 @index_options

@@ -35,7 +35,7 @@ from chunksink.summary import BUILT, exit_code, print_report
     "--fail-if-drop",
     type=click.FloatRange(0),
     metavar="X",
-    help="With --require-eval: the largest drop of the mean nDCG@10 that is not worse.  [default: 0.01]",
+    help="With --require-eval: the largest accepted drop of the mean nDCG@10.  [default: 0.01]",
 )
 @engine_options
 @writing_options

@@ -12,10 +12,10 @@ from chunksink.output import counted, note
 def command(key: str) -> None:
     """Retire the partition KEY, whose chunks file and manifest will not come back.
 
-    The sources of a missing partition stay in the index until it is retired. Then the next sync (with --watch, the one
-    after the next commit) removes those that no other partition has. If they are a large share of the index, it stops
-    and names the option that allows it. The partition's tombstones end, too: sources that they withdrew return if
-    another partition has them.
+    The sources of a missing partition stay in the index until it is retired. Then the next sync removes those that no
+    other partition has. A running `sync --watch` does so after the next commit. If they are a large share of the index,
+    the sync stops and names the option that allows it. The partition's tombstones end, too: sources that they withdrew
+    return if another partition has them.
 
     \b
     Example:
@@ -27,4 +27,4 @@ def command(key: str) -> None:
     click.echo(f"partition {key} is retired; the next sync removes {removed} that only it had")
     if retired.returning:
         returning = f"{counted(retired.returning, 'source')} that it had withdrawn and another partition has"
-        note(f"the next sync restores {returning}; to prevent that, withdraw there too")
+        note(f"the next sync restores {returning}; to prevent that, withdraw them in that partition, too")

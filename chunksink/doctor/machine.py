@@ -120,7 +120,7 @@ def _runtime(config: Config, found: ResolvedModel) -> str:
         return f"OpenVINO computes it, {when} in {cache}"
     if config.precision == "int8":
         problem = f"{found.name} cannot be computed in int8: {expected.reason}"
-        raise CheckProblem(problem, "do that, or set `precision` to auto")
+        raise CheckProblem(problem, "remove this reason, or set `precision` to auto")
     return f"sentence-transformers computes it: {expected.reason}"
 
 

@@ -134,7 +134,7 @@ def index(home: Path) -> str:
     with remedies((OSError, _DISK), (ChunkBusError, move)), State.existing(home) as state:
         live, begun, home_id = state.live_or_none(), state.unfinished(), state.home_id
     if not _HOME_ID.fullmatch(home_id):
-        remedy = f"restore the id of its builds, which the checks below show; or remove the file, {_ADOPT}"
+        remedy = f"write the id of its builds into it, which the checks below show; or remove the file, {_ADOPT}"
         raise CheckProblem(f"{file} contains no id", remedy)
     if live is None and begun is not None:
         raise CheckProblem("a rebuild was started and not finished", "`chunksink rebuild` continues it", "warn")
@@ -159,7 +159,7 @@ def cache(config: Config) -> str:
         return _NO_INDEX
     with remedies(
         (CacheDamaged, "`chunksink cache verify --repair` sets it aside; the next run computes its vectors again"),
-        (CacheTooNew, "without it the next run makes another, and computes its vectors again"),
+        (CacheTooNew, "upgrade chunksink; or move the file away: the next run computes its vectors again"),
         (CacheError, _DISK),
     ):
         try:
