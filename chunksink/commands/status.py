@@ -46,7 +46,7 @@ def command(everything: bool, check: bool, as_json: bool, **limits: str | None) 
     \b
     Examples:
       chunksink status
-      chunksink status --check --max-lag 15m --max-sync-age 1h --max-proof-age 24h
+      chunksink status --check --max-lag 15m --max-sync-age 1h --max-proof-age 8d
       chunksink status --json | jq '.sinks.fts.to_write'
       chunksink status --json | jq -e '.current and .rebuild_due == null' && echo "nothing to do"
     """
