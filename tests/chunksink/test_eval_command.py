@@ -138,8 +138,9 @@ def test_queries_of_only_one_result_are_named_and_left_out(built: Shell) -> None
         ("1 0 docs/pets.md 1\n", ["--baseline", "saved.json", "--mode", "semantic"]),
         ("1 0 docs/pets.md 1\n", ["--baseline", "qrels.tsv"]),
         ("1 0 docs/pets.md 1\n", ["--fail-if-drop", "0.1"]),
+        ("1 0 docs/pets.md 1\n", ["--baseline", "saved.json", "--fail-if-drop", "nan"]),
     ],
-    ids=["other judgements", "no common query", "other mode", "no result", "no baseline"],
+    ids=["other judgements", "no common query", "other mode", "no result", "no baseline", "no limit"],
 )
 def test_unusable_baseline_is_a_usage_error(built: Shell, judged: str, options: list[str]) -> None:
     assert measured(built, "1 0 docs/pets.md 1\n", "--mode", "keyword", "--save", "saved.json").code == Exit.OK
