@@ -2,6 +2,7 @@
 
 import errno
 import os
+import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -82,7 +83,7 @@ def _open_chunks(root: BusRoot, key: str, manifest: bytes | None) -> BinaryIO | 
 
 def _open_or_none(path: Path) -> BinaryIO | None:
     try:
-        return path.open("rb")
+        return _open_regular(path)
     except FileNotFoundError:
         return None
 
@@ -94,6 +95,15 @@ def has_checksum(file: BinaryIO, checksum: str) -> bool:
         digest.update(data)
     file.seek(0)
     return digest.hexdigest() == checksum
+
+
+def _open_regular(path: Path) -> BinaryIO:
+    """Opens a file for reading; refuses a pipe or a device, which could block or never end."""
+    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))  # noqa: SIM115
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return file
 
 
 def _is_at(path: Path, file: BinaryIO | None) -> bool:

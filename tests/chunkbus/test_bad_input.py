@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -189,10 +190,27 @@ def test_manifest_when_any_byte_flips_never_crashes(tmp_path: Path) -> None:
 
 NO_FILES: dict[str, Callable[[Path], object]] = {
     "a folder": Path.mkdir,
+    "a pipe": os.mkfifo,
     "a loop": lambda path: path.symlink_to(path.name),
+    "a device": lambda path: path.symlink_to("/dev/zero"),
 }
 
 
+@pytest.fixture
+def within_a_minute() -> Iterator[None]:
+    """Fails instead of waiting forever for a pipe without a writer."""
+
+    def stop(*_: object) -> None:
+        pytest.fail("it is still waiting")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(60)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.usefixtures("within_a_minute")
 @pytest.mark.parametrize("make", NO_FILES.values(), ids=NO_FILES)
 @pytest.mark.parametrize("which", ["chunks", "manifest"])
 def test_path_when_not_a_regular_file_is_unreadable(which: str, make: Callable[[Path], object], tmp_path: Path) -> None:
