@@ -34,18 +34,19 @@ class Reranking:
         self._reranker = reranker
         self.top = top
         self._seconds = seconds
+        self._loading = threading.Lock()
         self._turn = threading.Lock()
         self._failed: tuple[float, str] | None = None
 
     def load(self) -> None:
-        with self._turn:
+        with self._loading:  # not the lock of the scores: a search would wait for them without a limit
             self._reranker.load()
 
     def order(self, query: str, documents: Sequence[Document]) -> list[Reranked]:
         """The scores of the documents, highest first. Raises `RerankFailed` if they are late or missing.
 
-        The time limit includes waiting for the texts of another query, but not loading the model. For ten seconds
-        after a failure every call fails at once.
+        The time limit includes waiting for the texts of another query, but not loading the model. Calls that begin
+        within ten seconds after a failure fail at once.
         """
         if self._failed is not None and monotonic() - self._failed[0] < _PAUSE_SECONDS:
             raise RerankFailed(self._failed[1])

@@ -1,12 +1,15 @@
 """Reranking over HTTP: the order of the server, and the fused order if it fails."""
 
+import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from chunksink.embeddings.errors import RerankFailed
 from chunksink.embeddings.rerankers import open_reranker
 from chunksink.search.answer import Answer
 from chunksink.search.legs import Legs
@@ -42,6 +45,34 @@ def reranked(legs: Legs, server: RerankServer, **options: Any) -> Iterator[Legs]
 
 def ask(legs: Legs, text: str = "cat", mode: Mode = "hybrid", **more: Any) -> Answer:
     return search(legs, Question(text, mode=mode, **more))
+
+
+class Hanging:
+    """A reranker that answers when it is released."""
+
+    def __init__(self) -> None:
+        self.released = threading.Event()
+
+    def load(self) -> None:
+        """Nothing to load."""
+
+    def scores(self, query: str, texts: Sequence[str]) -> list[float]:
+        self.released.wait(60)
+        return [0.0] * len(texts)
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+def test_query_does_not_wait_for_another_one_beyond_the_deadline() -> None:
+    reranker = Hanging()
+    reranking = Reranking(reranker, 3, 0.2)
+    with ThreadPoolExecutor() as pool:
+        calls = [pool.submit(reranking.order, "cat", []) for _ in range(2)]
+        try:
+            assert all(isinstance(call.exception(20), RerankFailed) for call in calls)
+        finally:
+            reranker.released.set()
 
 
 @pytest.mark.parametrize("mode", MODES)
