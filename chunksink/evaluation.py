@@ -19,7 +19,7 @@ from chunksink.search.evaluation.evaluate import DEPTH, JudgedQueries, Values, e
 from chunksink.search.evaluation.naming import Naming, find_naming
 from chunksink.search.evaluation.tuning import WEIGHTS, Tuning, tune
 from chunksink.search.query import search
-from chunksink.search.query_vectors import Queries
+from chunksink.search.query_vectors import QueryEncoder
 from chunksink.search.question import Mode, Question
 from chunksink.session import chunk_documents
 from chunksink.settings.config import Config, ConfigError
@@ -54,7 +54,7 @@ def measure(
 
 def tune_weight(config: Config, judged: JudgedQueries, naming: Naming, access: Access) -> Tuning:
     """Measures hybrid search with each weight of keyword search."""
-    with closing(Queries(config.model_cache_path)) as queries, closing(open_view(config, queries)) as view:
+    with closing(QueryEncoder(config.model_cache_path)) as queries, closing(open_view(config, queries)) as view:
         return tune(
             {
                 weight: measure(
@@ -94,7 +94,7 @@ def _require_not_worse(
     """The comparison of both generations. WorseAnswers if the mean of a mode drops by more than `most_drop`."""
     access = Access(saved.tenant)
     naming = naming_of(config, saved.judged, access, saved.id)
-    with closing(Queries(config.model_cache_path)) as queries:
+    with closing(QueryEncoder(config.model_cache_path)) as queries:
 
         def measured(generation: Generation) -> dict[Mode, Values]:
             with closing(open_view(config, queries, generation=generation)) as view:

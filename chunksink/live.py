@@ -17,7 +17,7 @@ from chunksink.search.errors import InvalidQuestion
 from chunksink.search.facets import contents
 from chunksink.search.neighbours import get
 from chunksink.search.query import search
-from chunksink.search.query_vectors import Queries
+from chunksink.search.query_vectors import QueryEncoder
 from chunksink.search.question import Question
 from chunksink.settings.config import Config
 from chunksink.sinks.errors import SinkError
@@ -39,7 +39,7 @@ class LiveSearch:
         self.config = config
         self._needed = needed
         self._every_seconds = every_seconds
-        self._queries = Queries(config.model_cache_path)
+        self._queries = QueryEncoder(config.model_cache_path)
         self._update_lock = threading.Lock()
         self._view: Shared[View] = Shared()
         self._closed = False

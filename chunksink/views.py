@@ -11,7 +11,7 @@ from chunksink.rebuild.locks import reading_live
 from chunksink.rebuild.state import Generation, State
 from chunksink.search.circuit_breaker import with_circuit_breaker
 from chunksink.search.legs import EngineLeg, KeywordLeg, Legs, SemanticLeg
-from chunksink.search.query_vectors import Queries
+from chunksink.search.query_vectors import QueryEncoder
 from chunksink.search.question import ENGINE, KEYWORD, SEMANTIC
 from chunksink.session import chunk_documents, open_one_sink
 from chunksink.settings.config import Config, ConfigError
@@ -42,7 +42,7 @@ class View:
 
 def open_view(
     config: Config,
-    queries: Queries,
+    queries: QueryEncoder,
     needed: Collection[str] | None = None,
     generation: Generation | None = None,
 ) -> View:
@@ -62,7 +62,7 @@ def open_view(
 
 
 def _legs(
-    config: Config, generation: Generation, queries: Queries, stack: ExitStack, needed: Collection[str] | None
+    config: Config, generation: Generation, queries: QueryEncoder, stack: ExitStack, needed: Collection[str] | None
 ) -> Legs:
     """The first sink with keyword search and the first with vector search, in the order of the configuration.
 

@@ -78,7 +78,7 @@ class SearchHit:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """The strings, numbers and booleans of the chunk's metadata that no field has."""
+        """The strings, numbers and booleans of the chunk's metadata that are not custom fields."""
         found: dict[str, Any] = json.loads(self.document.metadata or "{}")
         return found
 

@@ -43,7 +43,7 @@ class _CircuitBreaker:
         return partial(self._call, value) if callable(value) else value
 
     def refresh(self) -> None:
-        """Postponed while the breaker is open: a refresh may succeed without the engine, and would close it."""
+        """Postponed while the breaker is open: a refresh that succeeds without the engine would close it wrongly."""
         if self._failure is None:
             self._call(self._reader.refresh)
         else:

@@ -28,14 +28,14 @@ _SPACELESS = "\u0e00"  # most letters from here on have no spaces between words
 _SIGNS = re.compile(r"[\s`*#]+")
 
 
-def is_markdown(mime_type: str | None) -> bool:
+def has_markdown(mime_type: str | None) -> bool:
     """HTML and office files are converted to Markdown when they are read."""
     return mime_type is not None and (mime_type in _MARKDOWN or "officedocument" in mime_type)
 
 
 def plain_text(text: str, mime_type: str | None) -> str:
     """The words of Markdown, with a line for each block and row of a table. Other formats only lose roles of reST."""
-    return "\n".join(_blocks(text)) if is_markdown(mime_type) else _ROLE.sub(r"\1", text)
+    return "\n".join(_blocks(text)) if has_markdown(mime_type) else _ROLE.sub(r"\1", text)
 
 
 def _blocks(markdown: str) -> Iterator[str]:
@@ -65,8 +65,11 @@ def _words(token: Token) -> str:
 
 
 def snippet(found: Sequence[Piece], document: Document) -> tuple[Piece, ...]:
-    """The part of the text with the most different words of `found`, the engine's snippet. Markup is shown only if the
-    words occur nowhere else, for example in an address. So are headings that views show above the text."""
+    """The part of the text with the most different words of `found`, the engine's snippet.
+
+    It leaves out markup, and headings that views show above the text. Only if the words occur nowhere else, for example
+    in the address of a link, it includes them.
+    """
     whole = "".join(piece.text for piece in found).strip("…")
     before = takewhile(lambda piece: not piece.match, found)
     part = _part(document.text, document.text.find(whole) + sum(len(piece.text) for piece in before))

@@ -1,7 +1,8 @@
 """Facets: the values of fields among all matching documents, with their numbers of sources.
 
-The keyword index counts everything it finds. A semantic search matches every document that contains the quoted phrases,
-so all of them are counted. A hybrid search also counts the sources that only the semantic leg found, each once.
+The keyword index counts everything it finds. A semantic search matches every document, or with quoted phrases every
+document that contains them, so all these are counted. A hybrid search also counts the sources that only the semantic
+leg found, each once.
 """
 
 from collections.abc import Mapping, Sequence

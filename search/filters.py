@@ -89,7 +89,7 @@ def parse_filters(written: Iterable[str], fields: FieldSet = NO_FIELDS) -> tuple
             continue
         first, last = _range(name, field, value)
         if sign == "=" and (name in periods or (first != last and name in values)):
-            raise InvalidQuestion(f"{name} must be in two periods: name one of them, or the first and last moment")
+            raise InvalidQuestion(f"{name} cannot be in two periods: name one, or bounds with >= and <=")
         if sign == "=" and first == last:
             values.setdefault(name, []).append(first)
             continue
@@ -178,7 +178,7 @@ def _typed(name: str, field: FilterField, value: Any) -> Value:
         first: Value
         first, last = _range(name, field, value)
         if first != last:
-            raise InvalidQuestion(f"{name} is a period in {value!r:.100}: it cannot be one of several values")
+            raise InvalidQuestion(f"{value!r:.100} is a period, so it cannot be one of several values of {name}")
         return first
     is_right = isinstance(value, bool) if field.type == "boolean" else type(value) in (int, float)
     if not is_right or field.type in ("string", "strings"):
@@ -226,7 +226,7 @@ def _range(name: str, field: FilterField, value: str) -> tuple[Any, Any]:
             kind = "whole numbers" if field.is_whole else "numbers"
             raise InvalidQuestion(f"{name} is compared with {kind} of up to 15 digits, not with {value!r:.100}")
         return number, number
-    label = (values.facet(value) or value) if len(value) * 3 > values.FACET_BYTES else value  # longer ones are cut
+    label = (values.facet(value) or value) if len(value) * 3 > values.FACET_BYTES else value  # cut as in the index
     return label, label
 
 

@@ -14,7 +14,7 @@ RANK_CONSTANT = 60
 _GOOD = 0.5
 """A hit with this share of the best possible score counts as a full match."""
 _LEAST_WEIGHT, _MOST_WEIGHT = 0.3, 0.6
-"""Of keyword search: if no hit matches the words, and if one matches the whole query."""
+"""The weights of keyword search: the first if no hit matches the words, the second if a hit matches the whole query."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def by_scores(rankings: Mapping[str, Ranking]) -> list[Fused]:
 
 
 def best_value(ranking: Ranking) -> float:
-    """The highest scaled score: 1 if a hit matches the whole query, 0 without hits."""
+    """The highest scaled score, 0 without hits. It is 1 if a hit reaches half of the best possible score."""
     scale = scale_of(ranking)
     return max((scale.value(score) for _, score in ranking.hits), default=0.0) if scale is not None else 0.0
 

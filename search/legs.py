@@ -140,9 +140,12 @@ Leg = KeywordLeg | SemanticLeg | EngineLeg
 
 @dataclass(frozen=True)
 class Legs:
-    """The legs of one generation. `unavailable` maps failed legs to reasons. `from_chunks` reads documents that the
-    engines lack. `fields` are the custom fields that the index has, and `lacking` names the others that are configured.
-    They have changed since a build was written."""
+    """The legs of one generation.
+
+    `unavailable` maps failed legs to reasons. `from_chunks` reads documents that the engines lack. `fields` are the
+    custom fields that the index has. `lacking` names configured fields that it lacks, because [fields] has changed
+    since the index was built.
+    """
 
     keyword: KeywordLeg | None
     semantic: SemanticLeg | None

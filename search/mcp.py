@@ -147,8 +147,9 @@ def mcp_server(
         sort: Annotated[
             str | None,
             Field(
-                description="List what has every word of the query, or everything for an empty one, by this field; "
-                f"with - before it from the highest value. Fields: {', '.join((*SORTABLE, *fields.sortable()))}."
+                description="Sort by this field instead of by relevance; with - before it, highest value first. "
+                "Returns documents with every word of the query, or all for an empty query. "
+                f"Fields: {', '.join((*SORTABLE, *fields.sortable()))}."
             ),
         ] = None,
     ) -> Found:

@@ -102,8 +102,11 @@ def _append_neighbour(side: list[Document], found: Document | None) -> None:
 
 
 def replacements(legs: Legs, access: Access, question: Question, documents: Sequence[Document]) -> dict[str, Document]:
-    """Maps the id of each document to the document to show for it, usually itself."""
-    # A quoted phrase in hidden text (a comment) is not in the next chunk, so hidden text counts then.
+    """Maps the id of each document to the document to show for it: usually itself.
+
+    A document with only headings, or with only an introduction to the next one, is replaced by the next.
+    """
+    # With a quoted phrase, a document with hidden text (a comment) is kept: the phrase may be there.
     hidden_counts = bool(phrases_of(question.text))
     shown = {document.id: document for document in documents}
     fetched = dict(shown)

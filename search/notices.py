@@ -37,7 +37,7 @@ def notices(legs: Legs, question: Question, access: Access, queries: LegQueries,
     among = " that passes the filters" if question.filters else ""
     empty = queries.answered and not order.placed
     if phrases and not queries.phrases_required:
-        yield f"The hits need not contain {phrases}: phrases need keyword search, which is not available."
+        yield f"Some hits may lack {phrases}: phrases need keyword search, which is not available."
     elif phrases and empty:
         yield f"No text{among} contains {phrases}. Without quotes the words are searched one by one."
     if empty and not queries.failed:

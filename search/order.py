@@ -124,7 +124,10 @@ class Order:
         return [fused for fused in fusion(rankings) if fused.key not in self._final]
 
     def _comparable(self, rankings: Mapping[str, Ranking]) -> dict[str, Ranking]:
-        """A chunk that keyword search missed scores 0 there. Every chunk has a similarity; the lowest becomes 0."""
+        """The rankings with everything that `by_scores` needs: scales, weights, and scores of hits of the other leg.
+
+        A chunk that keyword search missed scores 0 there. Every chunk has a similarity; the lowest becomes 0.
+        """
         semantic = {id for id, _ in rankings[SEMANTIC].hits}
         missing = [id for id, _ in rankings[KEYWORD].hits if id not in semantic and id not in self._final]
         other_scores = self._queries.scores(SEMANTIC, missing)

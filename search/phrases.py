@@ -23,7 +23,8 @@ _QUOTED = re.compile(
 )
 _SIGNS = re.compile(f"[{_DOUBLE}{''.join(one for one, _ in _PAIRS)}\u300d\u300f]")
 MOST_PHRASE_HITS = 2_000
-"""The semantic leg compares at most this many documents with the phrases, since each vector must be read."""
+"""Of the documents that contain the phrases, the semantic leg compares at most this many with the query, since each
+vector must be read."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ def without_quotes(text: str) -> str:
 
 def _respelled(text: str, spelling: Mapping[str, str]) -> str:
     for word, other in spelling.items():
-        text = re.sub(rf"(?<!\w){re.escape(word)}(?!\w)", other, text)  # it has letters only
+        text = re.sub(rf"(?<!\w){re.escape(word)}(?!\w)", other, text)  # `other` has letters only: no escapes
     return text
 
 

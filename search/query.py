@@ -24,7 +24,7 @@ from chunksink.sinks.reader import Filter, Hit
 
 _SHORT_TEXT = 80  # characters
 _WEAK_VALUE = 0.5
-"""A keyword hit with less than half of the best scaled score matches its words weakly."""
+"""A keyword hit with a lower scaled score matches the words of the query weakly."""
 
 
 def search(legs: Legs, question: Question, access: Access = EVERYTHING) -> Answer:
@@ -176,7 +176,7 @@ def _with_weakness(legs: Legs, question: Question, hits: list[SearchHit]) -> lis
 
 
 def _is_weak(share: Share, floor: float) -> bool:
-    """Only scaled scores show how well words match."""
+    """A keyword score without a scale never counts as weak: it does not show how well the words match."""
     if share.leg == SEMANTIC:
         return share.score < floor
     return share.high is not None and share.value < _WEAK_VALUE

@@ -33,9 +33,9 @@ _UNRELATED = (
     "torque of the screws of a gearbox",
     "the appeal was dismissed by the court",
 )
-"""Texts about different subjects: their similarity is that of unrelated texts to the model."""
+"""Texts about different subjects. Their similarity shows how similar unrelated texts are to a model."""
 _RELATED = 0.22
-"""Texts below this similarity are hardly related, on a scale from that of unrelated texts (0) to that of equal ones."""
+"""Texts with a lower similarity are hardly related, if unrelated texts have 0 and equal texts 1."""
 
 
 class Generation(Protocol):
@@ -49,7 +49,7 @@ class Generation(Protocol):
     def encoder(self) -> "EncoderSettings": ...
 
 
-class Queries:
+class QueryEncoder:
     """Encodes queries with the models that made indexes, each loaded for its first query. Thread-safe."""
 
     def __init__(self, model_cache: Path | None = None) -> None:
@@ -111,7 +111,7 @@ class QueryModel:
                 return vector
             future = self._waiting.setdefault(text, Future())
         try:
-            with self._computing:  # this thread computes all queries that are waiting by now
+            with self._computing:  # the holder also computes the queries of waiting threads
                 while not future.done():
                     self._compute_next()
         finally:
@@ -127,8 +127,10 @@ class QueryModel:
         return self._floor
 
     def prepare(self) -> None:
-        """Start to load the model in the background while the caller opens its engines. A model that must be prepared
-        first is left to the first question, which can be interrupted."""
+        """Start to load the model in the background while the caller opens its engines.
+
+        A model whose graph must be made first is left to the first question, which can be interrupted.
+        """
         if self._settings.endpoint is None and not self._prepared:
             self._prepared = True
             threading.Thread(target=self._load, name="chunksink-load").start()

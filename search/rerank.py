@@ -39,7 +39,7 @@ class Reranking:
         self._failed: tuple[float, str] | None = None
 
     def load(self) -> None:
-        with self._loading:  # not the lock of the scores: a search would wait for them without a limit
+        with self._loading:  # not `_turn`: a search would wait for the scores of others without a limit
             self._reranker.load()
 
     def order(self, query: str, documents: Sequence[Document]) -> list[Reranked]:

@@ -77,9 +77,9 @@ def wrong_address(chunks: str, home: str) -> tuple[str, str] | None:
 
 
 def index_settings_of(folder: Path) -> str | None:
-    """For a configuration file in another folder: the index settings beside it, else those shipped with chunksink.
+    """The index settings for a configuration file in another folder: the file beside it, else the shipped one.
 
-    The current folder's file does not count. None if the default search finds the right file.
+    None if the default search finds the right file. It would take a file in the current folder first.
     """
     if folder == Path():
         return None

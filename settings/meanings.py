@@ -23,7 +23,7 @@ MEANINGS = {
     "fusion_weight": "weight of keyword search in hybrid scores, 0 to 1; by default each query decides it; "
     "`chunksink eval --tune` measures weights",
     "token_price": "price of a million tokens at the endpoint, for `chunksink plan`",
-    "sinks": "where the index is written: names of sinks, with commas between them in the environment; "
+    "sinks": "where the index is written: names of sinks, in the environment variable separated by commas; "
     "if `MEILI_URL` is set the default is `meilisearch,chroma`, unless the index already uses `fts`",
     "sink": "options of a sink: a table `[sink.NAME]`, in the environment `CHUNKSINK_SINK_NAME_OPTION`",
     "fields": "fields of your own for filters, facets, sorting and keyword search: a table `[fields.NAME]`",
@@ -31,12 +31,12 @@ MEANINGS = {
     "engine": "where `sync` and `rebuild` compute vectors: `local`, or workers on `ray`",
     "ray": "workers on Ray, and the place of their vectors: a table `[ray]`",
     "tenants": "`required` refuses searches that name no tenant; `optional` allows them",
-    "tokens": "who may use `chunksink serve`: sha256 of a token = tenant, `*` for all tenants; in the environment a "
-    "list with commas",
+    "tokens": "who may use `chunksink serve`: sha256 of a token = tenant, `*` for all tenants; in the "
+    "environment variable separated by commas",
     "patience": "seconds for which a call is repeated if an engine does not answer or is overloaded",
     "documents_per_second": "highest average rate of writes to a sink, for engines that other programs use too",
-    "on_failure": "a program and its arguments, run after a failed run, with a JSON report on standard input; in the "
-    "environment as in a shell",
+    "on_failure": "a program and its arguments, run after a failed run, with a JSON report on standard input; "
+    "in the environment variable written as a command line",
     "on_drift": "the same, after a `verify` that found differences",
     "notify_timeout": "seconds after which such a program is killed",
 }

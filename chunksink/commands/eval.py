@@ -107,7 +107,7 @@ def command(
     access = access_of(config, tenant)
     before = _read_baseline(baseline, tenant, modes) if baseline else None
     if before:
-        left_out = comparison.require_same_queries(before.judged, judged)
+        left_out = comparison.unshared_queries(before.judged, judged)
         modes = modes or tuple(before.modes)
         field = before.id if field == "auto" else field
     naming = naming_of(config, judged, access, None if field == "auto" else field)

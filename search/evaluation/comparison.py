@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from chunksink.search.evaluation.evaluate import JudgedQueries, Values, interval
-from chunksink.search.evaluation.reading import UnreadableSet
+from chunksink.search.evaluation.reading import InvalidEvaluation
 from chunksink.search.question import Mode
 
 PRIMARY = "nDCG@10"
@@ -34,8 +34,11 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def compare(before: Mapping[Mode, Values], after: Mapping[Mode, Values], most_drop: float = inf) -> dict[str, Any]:
-    """The primary metric of each mode as JSON, over the queries that both have. `dropped` has the modes whose mean
-    dropped by more than `most_drop`. UnreadableSet if a mode has no query in common."""
+    """The primary metric of each mode as JSON, over the queries that both have.
+
+    `dropped` has the modes whose mean dropped by more than `most_drop`. Raises `InvalidEvaluation` if a mode has no
+    query in common.
+    """
     modes = {mode: _compared(mode, before.get(mode, {}).get(PRIMARY, {}), after[mode][PRIMARY]) for mode in after}
     dropped = [mode for mode, one in modes.items() if one["difference"]["mean"] < -most_drop - _ROUNDING]
     return {"metric": PRIMARY, "modes": modes, "dropped": dropped}
@@ -44,7 +47,7 @@ def compare(before: Mapping[Mode, Values], after: Mapping[Mode, Values], most_dr
 def _compared(mode: Mode, before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, Any]:
     differences = {query: after[query] - before[query] for query in after if query in before}
     if not differences:
-        raise UnreadableSet(f"the baseline has no such query in {mode} mode: save a new baseline with --save")
+        raise InvalidEvaluation(f"the baseline has none of the queries in {mode} mode: save a new one with --save")
     rising = sorted(differences, key=lambda query: differences[query])
 
     def shown(queries: Iterable[str]) -> list[dict[str, Any]]:
@@ -60,12 +63,15 @@ def _compared(mode: Mode, before: Mapping[str, float], after: Mapping[str, float
     }
 
 
-def require_same_queries(baseline: JudgedQueries, judged: JudgedQueries) -> list[str]:
-    """The queries that only one of both has. UnreadableSet if a query of both has another text or other judgements."""
+def unshared_queries(baseline: JudgedQueries, judged: JudgedQueries) -> list[str]:
+    """The queries that only one of the two sets has.
+
+    Raises `InvalidEvaluation` if a query of both has another text or other judgements.
+    """
     for query in baseline.queries.keys() & judged.queries.keys():
         old, new = ((one.queries[query], one.judgements[query]) for one in (baseline, judged))
         if old != new:
-            raise UnreadableSet(
+            raise InvalidEvaluation(
                 f"the query {query!r:.100} has another text or other judgements than in the baseline, so the figures "
                 "cannot be compared: use the files of the baseline, or save a new one with --save"
             )
@@ -83,7 +89,9 @@ def read_result(path: Path) -> Result:
     try:
         result = msgspec.json.decode(path.read_bytes(), type=Result)
     except msgspec.DecodeError as error:
-        raise UnreadableSet(f"{path} is no result of `chunksink eval --save`: {error}") from error
+        raise InvalidEvaluation(f"{path} is no result of `chunksink eval --save`: {error}") from error
     if unjudged := result.judged.queries.keys() ^ result.judged.judgements.keys():
-        raise UnreadableSet(f"{path} has the query {min(unjudged)!r:.100} only in part: write it with `eval --save`")
+        raise InvalidEvaluation(
+            f"{path} lacks the text or the judgements of the query {min(unjudged)!r:.100}: write it with `eval --save`"
+        )
     return result

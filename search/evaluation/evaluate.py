@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chunksink.search.evaluation.reading import Judgements, Queries, UnreadableSet
+from chunksink.search.evaluation.reading import InvalidEvaluation, Judgements, Queries
 
 _RESAMPLES = 2000
 _SEED = 20_260_101
@@ -85,7 +85,7 @@ def choose(queries: Queries, judgements: Judgements, limit: int | None = None) -
     relevant = {query for query, gains in judgements.items() if any(gain > 0 for gain in gains.values())}
     chosen = [query for query in queries if query in relevant]
     if not chosen:
-        raise UnreadableSet(
+        raise InvalidEvaluation(
             "no query has a document that was judged relevant: do both files belong to the same test set?"
         )
     return JudgedQueries(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from chunksink.chunkbus.identity import family_key
-from chunksink.search.evaluation.reading import Judgements, UnreadableSet
+from chunksink.search.evaluation.reading import InvalidEvaluation, Judgements
 from chunksink.sinks.document import Document
 
 
@@ -57,7 +57,7 @@ def find_naming(
                 matches[one].add(name)
     best = max(matches, key=lambda one: len(matches[one]))
     if not matches[best]:
-        raise UnreadableSet(
+        raise InvalidEvaluation(
             f"none of the {len(judged)} judged names is the {' or '.join(matches)} of a document: do the judgements "
             "belong to this index?"
         )

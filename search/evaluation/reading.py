@@ -21,8 +21,8 @@ _NUMBER = re.compile(r"<num>\s*(?:Number:)?\s*([^\s<]+)", re.IGNORECASE)
 _TITLE = re.compile(r"<title>\s*(?:Topic:)?\s*([^<]+)", re.IGNORECASE)
 
 
-class UnreadableSet(SearchError):
-    """A file of queries or judgements has an unknown format. The message explains what was expected."""
+class InvalidEvaluation(SearchError):
+    """Queries, judgements or a saved result cannot be used. The message explains what was expected."""
 
 
 def read_queries(path: Path) -> Queries:
@@ -34,7 +34,7 @@ def read_queries(path: Path) -> Queries:
     for number, line in _lines(text):
         id, query = _json_query(path, number, line) if first == "{" else _plain_query(path, number, line)
         if id in queries:
-            raise UnreadableSet(f"{path}, line {number}: the query {id!r:.100} occurs twice")
+            raise InvalidEvaluation(f"{path}, line {number}: the query {id!r:.100} occurs twice")
         queries[id] = query
     return queries
 
@@ -49,10 +49,12 @@ def read_judgements(path: Path) -> Judgements:
             if parts[-1].strip().lower() == "score":
                 continue  # the header
             if columns not in (3, 4):
-                raise UnreadableSet(f"{path}, line {number}: expected query, document and score, or TREC's four fields")
+                raise InvalidEvaluation(
+                    f"{path}, line {number}: expected query, document and score, or TREC's four fields"
+                )
         if len(parts) != columns or not _is_number(parts[-1]):
             expected = f"expected {columns} fields with a whole number at the end"
-            raise UnreadableSet(f"{path}, line {number}: {expected}, not {line!r:.100}")
+            raise InvalidEvaluation(f"{path}, line {number}: {expected}, not {line!r:.100}")
         query, document = parts[0].strip(), parts[columns - 2].strip()
         judgements.setdefault(query, {})[document] = int(parts[-1])
     return judgements
@@ -64,9 +66,9 @@ def _topics(path: Path, text: str) -> Queries:
         number, title = _NUMBER.search(topic[1]), _TITLE.search(topic[1])
         line = text.count("\n", 0, topic.start()) + 1
         if number is None or title is None:
-            raise UnreadableSet(f"{path}, line {line}: this topic has no <num> or no <title>")
+            raise InvalidEvaluation(f"{path}, line {line}: this topic has no <num> or no <title>")
         if number[1] in queries:
-            raise UnreadableSet(f"{path}, line {line}: the topic {number[1]!r:.100} occurs twice")
+            raise InvalidEvaluation(f"{path}, line {line}: the topic {number[1]!r:.100} occurs twice")
         queries[number[1]] = " ".join(title[1].split())
     return queries
 
@@ -78,14 +80,14 @@ def _json_query(path: Path, number: int, line: str) -> tuple[str, str]:
     except (ValueError, KeyError, TypeError):
         id = text = None
     if not isinstance(id, str | int) or not isinstance(text, str):
-        raise UnreadableSet(f'{path}, line {number}: expected {{"_id": ..., "text": ...}}, not {line!r:.100}')
+        raise InvalidEvaluation(f'{path}, line {number}: expected {{"_id": ..., "text": ...}}, not {line!r:.100}')
     return str(id), text
 
 
 def _plain_query(path: Path, number: int, line: str) -> tuple[str, str]:
     id, tab, text = line.partition("\t")
     if not tab or not id.strip() or not text.strip():
-        raise UnreadableSet(f"{path}, line {number}: expected id, tab and text, not {line!r:.100}")
+        raise InvalidEvaluation(f"{path}, line {number}: expected id, tab and text, not {line!r:.100}")
     return id.strip(), text.strip()
 
 
@@ -103,4 +105,4 @@ def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        raise UnreadableSet(f"{path} is not UTF-8: {error.reason} at byte {error.start}") from error
+        raise InvalidEvaluation(f"{path} is not UTF-8: {error.reason} at byte {error.start}") from error

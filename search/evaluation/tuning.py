@@ -14,10 +14,10 @@ _SEED = 20_260_101
 
 @dataclass(frozen=True)
 class Tuning:
-    """`means` has the mean over all queries of each weight. `best` is the weight with the highest one.
+    """`means` has the mean over all queries for each weight. `best` is the weight with the highest mean.
 
-    `expected` is what the choice of a weight gains on queries that it was not chosen by: each fifth of the queries is
-    measured with the weight that is best for the others. It is less than the mean of `best`, which saw all queries.
+    `expected` is the mean to expect on other queries. Each fifth of the queries is measured with the weight that is
+    best for the other four. It is usually below the mean of `best`, which was chosen with all queries.
     """
 
     means: Mapping[Weight, float]

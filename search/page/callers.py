@@ -21,7 +21,7 @@ class NotYours(SearchError):
 
 @dataclass(frozen=True)
 class Caller:
-    """`tenant` is the only tenant whose documents are served. None may see all tenants, and may name one."""
+    """A caller with a tenant sees only its documents. A caller without one sees all, and may name a tenant."""
 
     tenant: str | None = None
 

@@ -129,6 +129,10 @@ _SHARE = _object(
         **dict.fromkeys(("low", "high"), _NUMBER_OR_NULL),
     }
 )
+_RERANK = {
+    **_object({"score": _NUMBER, "place": {"type": "integer", "description": "The place before reranking."}}),
+    "type": ["object", "null"],
+}
 _SCHEMAS: dict[str, Any] = {
     "Answer": _object(
         {
@@ -164,7 +168,7 @@ _SCHEMAS: dict[str, Any] = {
                 "description": "Other sources with the same text, which are not listed as hits.",
             },
             "context": _object({"before": _list(_reference("Chunk")), "after": _list(_reference("Chunk"))}),
-            "explain": _object({"shares": _list(_SHARE), "document": {"type": "object"}}),
+            "explain": _object({"shares": _list(_SHARE), "document": {"type": "object"}, "rerank": _RERANK}),
         },
         optional=("context", "explain"),
     ),

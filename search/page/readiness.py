@@ -20,7 +20,7 @@ REASONS = ("starting", "no_index", "no_answer", "timeout", "error")
 
 
 @dataclass(frozen=True)
-class Condition:
+class Health:
     """Shown to everybody, so it contains no messages and no names."""
 
     status: str
@@ -40,19 +40,19 @@ class Readiness:
     def __init__(self, site: Site) -> None:
         self._site = site
         self._workers = Workers(threads=1, most_waiting=1, seconds=600)
-        self._asking: asyncio.Task[Condition] | None = None
-        self._latest = Condition("starting", "starting")
+        self._asking: asyncio.Task[Health] | None = None
+        self._latest = Health("starting", "starting")
         self._began = 0.0
         self._at = 0.0
 
-    async def now(self) -> Condition:
+    async def now(self) -> Health:
         self.begin()
         assert self._asking is not None
         await asyncio.wait({self._asking}, timeout=_PATIENCE_SECONDS)
         if self._asking.done():
             return self._asking.result()
         if self._latest.status != "starting" and monotonic() - self._began > _LONGEST_SECONDS:
-            return Condition("unavailable", "timeout")
+            return Health("unavailable", "timeout")
         return self._latest
 
     def begin(self) -> None:
@@ -64,21 +64,21 @@ class Readiness:
     def close(self) -> None:
         self._workers.close()
 
-    async def _ask(self) -> Condition:
+    async def _ask(self) -> Health:
         try:
             self._latest = await self._workers.do(self._search)
         except Exception as error:
             note_bug("/readyz", error)
-            self._latest = Condition("unavailable", "error")
+            self._latest = Health("unavailable", "error")
         self._at = monotonic()
         return self._latest
 
-    def _search(self) -> Condition:
+    def _search(self) -> Health:
         try:
             answer = self._site.answers.search(Question("ready", limit=1), EVERYTHING)
         except self._site.unready as error:
-            return Condition("unavailable", "no_index" if isinstance(error, self._site.unbuilt) else "error")
+            return Health("unavailable", "no_index" if isinstance(error, self._site.unbuilt) else "error")
         failed = tuple(sorted(answer.unavailable))
         if not answer.answered:
-            return Condition("unavailable", "no_answer", failed)
-        return Condition("degraded" if failed else "ok", unavailable=failed)
+            return Health("unavailable", "no_answer", failed)
+        return Health("degraded" if failed else "ok", unavailable=failed)

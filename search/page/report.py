@@ -24,7 +24,7 @@ class Section:
 @dataclass(frozen=True)
 class Report:
     current: bool | None
-    """None if it is unknown."""
+    """Whether the index is up to date. None if that is unknown."""
     summary: str
     figures: tuple[ReportRow, ...]
     """Numbers that are shown large."""

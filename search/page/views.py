@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from chunksink.search import question
 from chunksink.search.answer import Answer, SearchHit, Surrounded
-from chunksink.search.excerpt import BEFORE, beginning, ending, excerpt, is_markdown
+from chunksink.search.excerpt import BEFORE, beginning, ending, excerpt, has_markdown
 from chunksink.search.explanation import facts, value_text
 from chunksink.search.link import link_of, locator_of, name_of, section_of
 from chunksink.search.page.form import SearchForm
@@ -207,7 +207,7 @@ def passages(found: Surrounded) -> list[PassageView]:
 
 
 def _passage(document: Document, found: Surrounded) -> PassageView:
-    markdown = is_markdown(document.mime_type)
+    markdown = has_markdown(document.mime_type)
     html = as_html(document.text, found.matches, markdown=markdown)
     return PassageView(html, markdown, document.id == found.document.id)
 
@@ -236,7 +236,7 @@ def suggestions(answer: Answer, form: SearchForm) -> list[str]:
 def _corrected(answer: Answer, form: SearchForm) -> str:
     text = form.q
     for word, suggestion in answer.suggestions.items():
-        text = re.sub(rf"(?<!\w){re.escape(word)}(?!\w)", suggestion, text)  # it has letters only
+        text = re.sub(rf"(?<!\w){re.escape(word)}(?!\w)", suggestion, text)  # letters only: no escapes
     return text if text != form.q else ""
 
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 Result = TypeVar("Result")
 
 THREADS = 8
+"""More threads would only compete for the processors."""
 MOST_WAITING = 200
 SECONDS = 30.0
 
@@ -18,7 +19,7 @@ class Overloaded(Exception):
 
 
 class Workers:
-    """More threads than these would only compete for the processors."""
+    """Runs calls in a bounded pool of threads."""
 
     def __init__(self, threads: int = THREADS, most_waiting: int = MOST_WAITING, seconds: float = SECONDS) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="answers")
@@ -27,7 +28,10 @@ class Workers:
         self._busy = 0
 
     async def do(self, work: Callable[..., Result], *arguments: Any, **named: Any) -> Result:
-        """Call it on the event loop. After a timeout the thread still finishes its work."""
+        """Run `work` in a thread, and wait for the result. Called on the event loop.
+
+        After a timeout the thread still finishes its work.
+        """
         if self._busy >= self._most:
             raise Overloaded("Too many searches are waiting. Please try again in a moment.")
         self._busy += 1

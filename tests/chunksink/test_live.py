@@ -23,7 +23,7 @@ from chunksink.search.access import EVERYTHING, Access
 from chunksink.search.answer import Answer
 from chunksink.search.errors import InvalidQuestion
 from chunksink.search.legs import Legs
-from chunksink.search.query_vectors import Queries
+from chunksink.search.query_vectors import QueryEncoder
 from chunksink.search.question import Question
 from chunksink.settings.config import Config, load_config
 from chunksink.sinks.chroma.reader import ChromaReader
@@ -195,7 +195,7 @@ def test_flip_noticed_by_several_threads_is_opened_once(
     opened = []
     together = threading.Barrier(4)
 
-    def counted(config: Config, queries: Queries, needed: None) -> View:
+    def counted(config: Config, queries: QueryEncoder, needed: None) -> View:
         view = open_view(config, queries, needed)
         opened.append(view)
         return view

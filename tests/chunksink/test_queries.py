@@ -16,7 +16,7 @@ from chunksink.embeddings.encoder import Vectors
 from chunksink.embeddings.errors import EncoderOutOfMemory, ModelUnavailable, TextRefused
 from chunksink.live import LiveSearch
 from chunksink.search.access import EVERYTHING
-from chunksink.search.query_vectors import Queries, QueryModel
+from chunksink.search.query_vectors import QueryEncoder, QueryModel
 from chunksink.search.question import Question
 from chunksink.settings.config import Config
 from tests.chunksink.shell import Models, Shell
@@ -70,7 +70,7 @@ def gate(shell: Shell, models: Models, monkeypatch: pytest.MonkeyPatch) -> Gate:
 
 @pytest.fixture
 def model(shell: Shell, gate: Gate) -> Iterator[QueryModel]:
-    with closing(Queries()) as queries:
+    with closing(QueryEncoder()) as queries:
         yield queries.of(shell.live())
 
 
@@ -190,7 +190,7 @@ def test_query_when_the_model_cannot_be_loaded_raises(model: QueryModel, monkeyp
 def test_moved_model_is_loaded_from_its_new_place(shell: Shell, gate: Gate) -> None:
     live = shell.live()
     moved = replace(live, id="later", encoder=replace(live.encoder, model="elsewhere"))
-    with closing(Queries()) as queries:
+    with closing(QueryEncoder()) as queries:
         assert queries.of(live) is queries.of(replace(live, id="later"))
         assert queries.of(live) is not queries.of(moved)
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from chunksink.search.evaluation.comparison import Result, compare, read_result, require_same_queries, save
+from chunksink.search.evaluation.comparison import Result, compare, read_result, save, unshared_queries
 from chunksink.search.evaluation.evaluate import JudgedQueries
-from chunksink.search.evaluation.reading import UnreadableSet
+from chunksink.search.evaluation.reading import InvalidEvaluation
 
 JUDGED = JudgedQueries({"a": "cat", "b": "boat"}, {"a": {"x": 1}, "b": {"y": 2, "z": 0}}, not_judged=1, without_text=0)
 
@@ -53,13 +53,13 @@ def test_saved_result_is_read_unchanged_and_replaces_the_old_file(tmp_path: Path
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": "chunksink.evaluation.v2"}', "\xff"])
 def test_file_that_is_no_result_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "file").write_bytes(text.encode("latin-1"))
-    with pytest.raises(UnreadableSet):
+    with pytest.raises(InvalidEvaluation):
         read_result(tmp_path / "file")
 
 
 def test_queries_of_both_must_have_the_same_text_and_judgements() -> None:
     other = JudgedQueries({"a": "cat", "c": "tax"}, {"a": {"x": 1}, "c": {"y": 1}}, 0, 0)
-    assert require_same_queries(JUDGED, other) == ["b", "c"]
+    assert unshared_queries(JUDGED, other) == ["b", "c"]
     for text, gain in (("cats", 1), ("cat", 2)):
-        with pytest.raises(UnreadableSet):
-            require_same_queries(JUDGED, JudgedQueries({"a": text}, {"a": {"x": gain}}, 0, 0))
+        with pytest.raises(InvalidEvaluation):
+            unshared_queries(JUDGED, JudgedQueries({"a": text}, {"a": {"x": gain}}, 0, 0))

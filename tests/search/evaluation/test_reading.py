@@ -8,7 +8,7 @@ import pytest
 from chunksink.chunkbus.chunk import Record
 from chunksink.search.evaluation.evaluate import choose
 from chunksink.search.evaluation.naming import find_naming
-from chunksink.search.evaluation.reading import UnreadableSet, read_judgements, read_queries
+from chunksink.search.evaluation.reading import InvalidEvaluation, read_judgements, read_queries
 from chunksink.sinks.projection import project_family
 from tests.ingest.bench import Bench
 
@@ -71,7 +71,7 @@ def test_read_judgements_accepts_spaces_as_separators(path: Path) -> None:
 )
 def test_wrong_query_is_refused_with_its_line(path: Path, text: str, line: int) -> None:
     path.write_text(text)
-    with pytest.raises(UnreadableSet, match=rf"{path}, line {line}: "):
+    with pytest.raises(InvalidEvaluation, match=rf"{path}, line {line}: "):
         read_queries(path)
 
 
@@ -81,13 +81,13 @@ def test_wrong_query_is_refused_with_its_line(path: Path, text: str, line: int) 
 )
 def test_wrong_judgement_is_refused_with_its_line(path: Path, text: str, line: int) -> None:
     path.write_text(text)
-    with pytest.raises(UnreadableSet, match=rf"{path}, line {line}: "):
+    with pytest.raises(InvalidEvaluation, match=rf"{path}, line {line}: "):
         read_judgements(path)
 
 
 def test_file_that_is_not_utf8_is_refused(path: Path) -> None:
     path.write_bytes(b"1\t\xff\xfe\n")
-    with pytest.raises(UnreadableSet, match=str(path)):
+    with pytest.raises(InvalidEvaluation, match=str(path)):
         read_queries(path)
 
 
@@ -98,7 +98,7 @@ def test_choose_keeps_queries_with_a_relevant_document() -> None:
     assert judged.queries == {"a": "cat", "d": "tax"}
     assert (judged.not_judged, judged.without_text) == (2, 1)
     assert choose(queries, judgements, 1).judgements == {"a": {"x": 1}}
-    with pytest.raises(UnreadableSet):
+    with pytest.raises(InvalidEvaluation):
         choose(queries, {"other": {"x": 1}, "b": {"x": 0}})
 
 

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Collection
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,20 +12,32 @@ import jsonschema
 import pytest
 from starlette.testclient import TestClient
 
+from chunksink.embeddings.rerankers import open_reranker
 from chunksink.search.legs import Legs
 from chunksink.search.page import readiness, workers
 from chunksink.search.page.app import make_app
 from chunksink.search.page.callers import Caller
 from chunksink.search.page.site import HIDDEN
+from chunksink.search.rerank import Reranking
+from chunksink.settings.rerank import RerankOptions
 from tests.search.page.support import LegAnswers, NotBuilt, client_of, client_over, degraded, site_over
 from tests.search.support import family
+from tests.support.rerank_server import rerank_server
 
 
 def assert_described(client: TestClient, path: str, status: str, content: Any, **headers: str) -> None:
     description = client.get("/api/openapi.json", headers=headers).json()
     answer = description["paths"][path]["get"]["responses"][status]
-    schema = answer["content"]["application/json"]["schema"]
-    jsonschema.Draft202012Validator({**schema, "components": description["components"]}).validate(content)
+    schema = {**answer["content"]["application/json"]["schema"], "components": description["components"]}
+    jsonschema.Draft202012Validator(closed(schema)).validate(content)
+
+
+def closed(schema: Any) -> Any:
+    """The schema with every object limited to the described properties."""
+    if not isinstance(schema, dict):
+        return [closed(one) for one in schema] if isinstance(schema, list) else schema
+    limits = {"additionalProperties": False} if isinstance(schema.get("properties"), dict) else {}
+    return {name: closed(one) for name, one in schema.items()} | limits
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "keyword", "semantic"])
@@ -38,6 +51,19 @@ def test_answer_matches_the_openapi_description(client: TestClient, mode: str) -
     best = content["hits"][0]
     assert best["explain"]["document"]["text"] == best["text"]
     assert {value["value"] for value in content["facets"]["tags"]} == {"pets", "home"}
+    assert best["explain"]["rerank"] is None
+
+
+def test_reranked_answer_matches_the_openapi_description(legs: Legs) -> None:
+    with rerank_server() as server:
+        options = RerankOptions(model="m", url=server.url)
+        with (
+            closing(Reranking(open_reranker(options), options.top, options.deadline)) as reranking,
+            client_of(make_app(site_over(LegAnswers(replace(legs, reranking=reranking))))) as client,
+        ):
+            content = client.get("/api/search", params={"q": "cat mat", "explain": "true"}).json()
+            assert_described(client, "/api/search", "200", content)
+    assert all(hit["explain"]["rerank"]["place"] >= 1 for hit in content["hits"])
 
 
 class Counted:
