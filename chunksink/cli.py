@@ -11,6 +11,7 @@ from _thread import interrupt_main
 from importlib import import_module
 from threading import Event, Timer
 from types import FrameType
+from typing import Any
 
 import click
 
@@ -140,6 +141,7 @@ def cli(context: click.Context) -> None:
 
 def main(*first: str) -> None:
     """Run the command line with these words before the arguments, and end the process with its exit code."""
+    _start_faster()
     _handle_sigterm()
     _detect_hidden_interrupts()
     show_notices()
@@ -150,6 +152,16 @@ def main(*first: str) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     gc.freeze()  # looking through a million objects for garbage at exit took more than a second
     sys.exit(code)
+
+
+def _start_faster() -> None:
+    """Leave out optional parts of libraries that no command uses, and collect garbage rarely.
+
+    A cold search takes a tenth less time. The libraries import these modules only if they can.
+    """
+    modules: dict[str, Any] = sys.modules
+    modules["httpx._main"] = modules["openvino.tools.ovc"] = None
+    gc.set_threshold(100_000, 20, 100)
 
 
 def _handle_sigterm() -> None:
