@@ -61,7 +61,7 @@ class Exit(IntEnum):
 _ERRORS = {
     Exit.USAGE: (
         *("ConfigError", "ExtraMissing", "NotABusRoot", "InvalidPartitionKey", "NewerStore", "RebuildError"),
-        *("EmbeddingsError", "EndpointMisnamed", "SearchError", "InvalidFilter"),
+        *("EmbeddingsError", "EndpointAddressInvalid", "SearchError", "InvalidFilter"),
     ),
     Exit.INVALID_INPUT: ("ChunkBusError", "IngestError", "InvalidBus"),
     Exit.DRIFT: ("StoreUnreadable", "NotVerified", "BackupUnreadable", "CacheDamaged"),

@@ -127,7 +127,7 @@ class Worker:
             for batch in batches:
                 problems |= problems_of(batch, info)
                 rows[batch.positions] = batch.vectors
-                for position, count in zip(batch.positions, batch.tokens, strict=True):
+                for position, count in zip(batch.positions, batch.lengths, strict=True):
                     tokens[position] = count
         good = [position for position in range(len(keys)) if position not in problems]
         segment = None

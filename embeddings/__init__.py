@@ -1,7 +1,7 @@
 """Vectors for texts, computed once.
 
     with closing(open_encoder(EncoderSettings())) as encoder, VectorCache.open("vectors.db") as cache:
-        for embedded in vectors_for(stream_of_hash_and_text, encoder, cache):
+        for embedded in vectors_for(passages, encoder, cache):
             ...
 
 `settings` describes an encoder and opens it: a model on this machine (`load`) or one behind an endpoint (`endpoint`);

@@ -24,7 +24,7 @@ import numpy as np
 import orjson
 
 from chunksink.embeddings.cachefile import CacheFile, inode
-from chunksink.embeddings.encoder import ModelInfo, PrecisionRequest, Vectors, satisfying
+from chunksink.embeddings.encoder import ModelInfo, PrecisionRequest, Vectors, acceptable_precisions
 from chunksink.embeddings.errors import CacheDamaged, WrongVectors
 from chunksink.embeddings.references import raw_fingerprint, split_key
 from chunksink.embeddings.rows import CODES, COLUMNS, flaw, row_of
@@ -35,7 +35,7 @@ Row = tuple[Any, ...]
 _LOOKUP_SIZE = 1000
 _COLUMNS = f"vector (producer, fingerprint, {COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 _REPLACE = f"INSERT OR REPLACE INTO {_COLUMNS}"
-"""Replaces a row by a new one. Its id is above all existing ones, so it is not outdated."""
+"""Replaces a row. The new row gets the highest id, so that it does not count as outdated (see `outdate`)."""
 _INSERT_OR_IMPROVE = f"""
 INSERT INTO {_COLUMNS}
 ON CONFLICT (fingerprint, text_hash, context_hash) DO UPDATE SET
@@ -71,12 +71,12 @@ class LookupResult:
     """Indices into the requested keys."""
     vectors: Vectors
     """A row for each position."""
-    tokens: np.ndarray[Any, np.dtype[np.int64]]
-    """Length in tokens of each text before any cut; 0 if unknown."""
+    lengths: np.ndarray[Any, np.dtype[np.int64]]
+    """Length of each text before any cut, in the unit of its model; 0 if unknown."""
     corrupt: tuple[bytes, ...]
     """Keys whose row failed its check; they count as not found."""
     outdated: tuple[bytes, ...]
-    """Keys whose row is being recomputed; they count as not found."""
+    """Keys whose row is outdated; they count as not found."""
 
 
 class VectorCache(CacheFile):
@@ -85,7 +85,7 @@ class VectorCache(CacheFile):
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self._outdated: dict[bytes, tuple[int, int]] = {}
-        """By model: the inode of the file, and the id of the last row that is being recomputed."""
+        """By model: the inode of the cache file, and the largest id of an outdated row."""
 
     @classmethod
     def open(cls, path: Path | str, *, replace_damaged: bool = True) -> Self:
@@ -113,7 +113,7 @@ class VectorCache(CacheFile):
         request: PrecisionRequest = "auto",
     ) -> LookupResult:
         """The cached vectors of these keys that satisfy the request. The keys are raw bytes and distinct."""
-        model, codes = raw_fingerprint(fingerprint), {CODES[precision] for precision in satisfying(request)}
+        model, codes = raw_fingerprint(fingerprint), {CODES[precision] for precision in acceptable_precisions(request)}
         place = {split_key(key): number for number, key in enumerate(keys)}
         if len(place) != len(keys):
             raise ValueError("the keys of one lookup must be distinct")
@@ -125,13 +125,13 @@ class VectorCache(CacheFile):
         last_outdated = self.last_outdated(fingerprint)
         for start in range(0, len(keys), _LOOKUP_SIZE):
             for row in self.rows(model, keys[start : start + _LOOKUP_SIZE]):
-                number_of_row, text_hash, context_hash, precision, tokens, _, vector = row
+                row_id, text_hash, context_hash, precision, tokens, _, vector = row
                 number = place.get((text_hash, context_hash))
                 if number is None:  # a damaged index led to another row
                     continue
                 if flaw((model, *row[1:]), dimension) is not None:
                     corrupt.append(keys[number])
-                elif number_of_row <= last_outdated:
+                elif row_id <= last_outdated:
                     outdated.append(keys[number])
                 elif precision in codes:
                     positions.append(number)
@@ -152,7 +152,7 @@ class VectorCache(CacheFile):
             (*chain.from_iterable(map(split_key, keys)), model),
         )
 
-    def rows_of_model(self, fingerprint: str) -> int:
+    def count_rows(self, fingerprint: str) -> int:
         """How many rows a model has."""
         [(rows,)] = self.read("SELECT count(*) FROM vector WHERE fingerprint = ?", (raw_fingerprint(fingerprint),))
         return int(rows)
@@ -188,7 +188,7 @@ class VectorCache(CacheFile):
                 connection.execute(_REPLACE if key in replaced else _INSERT_OR_IMPROVE, (producer, *row))
 
     def add(self, origin: Origin, rows: Sequence[Row]) -> int:
-        """Commits rows that passed `flaw`. Returns how many of them were missing or less precise."""
+        """Commits rows that passed `flaw`. Returns how many the cache lacked, or had in lower precision."""
         with self.transaction() as connection:
             producer = _register(connection, origin)
             added = connection.executemany(_INSERT_OR_IMPROVE, ((producer, *row) for row in rows)).rowcount
@@ -218,7 +218,7 @@ def rows_of_vectors(
 
 
 def _register(connection: sqlite3.Connection, origin: Origin) -> int:
-    """Records the model, and returns the number of its libraries and device."""
+    """Records the model, and its libraries and device. Returns the id of these."""
     key, details = raw_fingerprint(origin.fingerprint), orjson.loads(origin.model)
     connection.execute(
         "INSERT INTO model (fingerprint, name, dimension, max_length, details) VALUES (?, ?, ?, ?, ?) "

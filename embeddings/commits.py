@@ -1,4 +1,4 @@
-"""Commits computed vectors in time, even while the encoder is busy."""
+"""Commits computed vectors every few seconds, even while the encoder is busy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Self
 
 from chunksink.embeddings.errors import CacheBusy
 
-_LOOK_SECONDS = 0.25
+_POLL_SECONDS = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Computed:
     """A vector that is not yet committed."""
 
     key: bytes
-    tokens: int
+    length: int
     since: float
 
 
@@ -47,8 +47,8 @@ class Committer:
         finally:
             self._thread.join()
 
-    def add(self, key: bytes, tokens: int) -> None:
-        self._pending.append(Computed(key, tokens, time.monotonic()))
+    def add(self, key: bytes, length: int) -> None:
+        self._pending.append(Computed(key, length, time.monotonic()))
 
     def commit_if_due(self) -> None:
         oldest = self._pending[:1]  # the other thread may empty the list
@@ -62,10 +62,10 @@ class Committer:
                 del self._pending[: len(pending)]
 
     def _watch(self) -> None:
-        while not self._done.wait(_LOOK_SECONDS):
+        while not self._done.wait(_POLL_SECONDS):
             try:
                 self.commit_if_due()
             except CacheBusy:
                 continue
-            except Exception:  # the caller's thread gets it, too; the file must not be replaced twice
+            except Exception:  # if it persists, the caller's next commit raises it
                 return

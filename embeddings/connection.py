@@ -28,8 +28,8 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_bef
 from chunksink.embeddings.encoder import Vectors
 from chunksink.embeddings.errors import (
     EmbeddingsError,
+    EndpointAddressInvalid,
     EndpointDenied,
-    EndpointMisnamed,
     EndpointUnavailable,
     TextRefused,
 )
@@ -45,7 +45,7 @@ _TRANSIENT = frozenset((408, 409, 425, 429, 500, 502, 503, 504, 529))
 _CHECK = "check SSL_CERT_FILE, SSL_CERT_DIR, HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY"
 _TEXT_REFUSED = frozenset((400, 413, 422))
 _CANCELLED_AGAIN_SECONDS = 1.0
-"""A library can swallow a cancellation, so it is repeated."""
+"""After this time a request is cancelled again: a library can swallow a cancellation."""
 _BACKOFF = wait_random_exponential(multiplier=0.25, max=15.0)
 _UNUSABLE_ANSWERS = 2
 _SHOWN_CHARS = 300
@@ -61,7 +61,7 @@ class TransientFailure(Exception):
 
 
 class UnusableAnswer(TransientFailure):
-    """An answer without the requested vectors. It may cost money, so the request is repeated only once."""
+    """The answer lacks the requested vectors. It may have cost money, so the request is repeated only once."""
 
 
 class _Entry(msgspec.Struct):
@@ -173,10 +173,11 @@ class EndpointConnection:
         if response.status_code in _TEXT_REFUSED:
             raise TextRefused(f"the endpoint refused the text (status {response.status_code}): {message}")
         hint = {401: "; is the key right?", 403: "; is the key right?", 404: "; are URL and model right?"}
-        answer = f"{response.status_code}{hint.get(response.status_code, '')}"
+        answer = str(response.status_code)
         if elsewhere := response.headers.get("location"):
             answer += f" with another address, which is not followed: {_without(key, elsewhere)[:_SHOWN_CHARS]}"
-        raise EndpointDenied(f"the endpoint {self._url} answered {answer} {message}")
+        answer += f": {message}" if message else ""
+        raise EndpointDenied(f"the endpoint {self._url} answered {answer}{hint.get(response.status_code, '')}")
 
     def _no_answer(self, failure: Exception, key: str | None) -> Exception:
         if reason := _certificate_problem(failure):
@@ -191,7 +192,7 @@ class EndpointConnection:
 
 
 def key_of(variable: str | None, option: str, refusal: type[EmbeddingsError]) -> str | None:
-    """The key in this environment variable, which an option names; None without an option."""
+    """The key in an environment variable; None if `variable` is None. Messages call the setting `option`."""
     try:
         return key_in(variable, option, needed=True) if variable is not None else None
     except ConfigError as error:
@@ -210,18 +211,19 @@ def client_for(url: str, kind: Callable[..., _Client], *, timeout: float | None)
         raise EndpointDenied(f"the address of the proxy cannot be read: {_CHECK}") from None
 
 
-def checked_url(url: str) -> str:
+def checked_url(url: str, what: str = "the endpoint's URL", example: str = "http://127.0.0.1:11434/v1") -> str:
     """The URL without a final slash. Errors do not repeat the URL, since it may contain a secret."""
     if server_address(url) is None:
-        raise EndpointMisnamed(
-            "the endpoint's URL must look like http://127.0.0.1:11434/v1, without user, password or parameters; put a "
-            "key into an environment variable"
+        raise EndpointAddressInvalid(
+            f"{what} must look like {example}, without user, password or parameters; put a key into an environment "
+            "variable"
         )
     return url.rstrip("/")
 
 
 def message_of(response: httpx.Response, key: str | None) -> str:
-    """The endpoint's message, shortened. The key is removed first, since part of a key would not be found."""
+    """The endpoint's message, without the key, shortened. The key is removed first: after a cut through the key, its
+    beginning would not be recognised."""
     return " ".join(_without(key, response.text).split())[:_SHOWN_CHARS]
 
 

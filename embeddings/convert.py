@@ -1,8 +1,8 @@
 """Makes a graph for OpenVINO: `python -m chunksink.embeddings.convert PARENT MODEL_FOLDER TARGET [FLOAT32_GRAPH]`.
 
 The graph is the model's whole chain of modules, from token ids to the vector. Its vectors for the sample texts are
-compared with those of sentence-transformers. With FLOAT32_GRAPH, that graph is converted to int8. The process ends with
-its parent, whose process id is PARENT.
+compared with those of sentence-transformers. With FLOAT32_GRAPH, that graph is converted to int8. PARENT is the id of
+the calling process. If that process ends, this one ends, too.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy as np
 from chunksink.chunkbus.errors import extra_needed
 from chunksink.chunkbus.shortage import shortage
 from chunksink.embeddings.encoder import ModelInfo, Vectors
-from chunksink.embeddings.errors import EmbeddingsError, EncoderOutOfMemory, GraphUnavailable
+from chunksink.embeddings.errors import EmbeddingsError, EncoderOutOfMemory, GraphUnavailable, GraphUnreadable
 from chunksink.embeddings.graphs import RECORD, REFUSED, Graph
 from chunksink.embeddings.openvino_runtime import (
     GRAPH_FILE,
@@ -66,7 +66,7 @@ def main(arguments: list[str]) -> int:
 
 
 def convert(found: ResolvedModel, target: Path) -> None:
-    """The float32 graph of a model, with its tokenizer and its form, into the folder `target`."""
+    """Writes the float32 graph of a model, its tokenizer and its form into the folder `target`."""
     from chunksink.embeddings.torch_runtime import form_of, read_model
 
     model = read_model(found, "cpu")
@@ -81,13 +81,13 @@ def convert(found: ResolvedModel, target: Path) -> None:
     (target / RECORD).write_bytes(msgspec.json.encode(form))
     texts = sample_texts()
     uneven = [" ".join(texts[:_LONG_LINES]), texts[0]]  # the second one is mostly padding beside the first
-    for some, token_budget in ((texts, None), (uneven, sys.maxsize)):
-        theirs = model.encode(some, prompt="", show_progress_bar=False)
-        _compare(_vectors(target, form, some, token_budget), theirs, LEAST_COSINE)
+    for sample, token_budget in ((texts, None), (uneven, sys.maxsize)):
+        theirs = model.encode(sample, prompt="", show_progress_bar=False)
+        _compare(_vectors(target, form, sample, token_budget), theirs, LEAST_COSINE)
 
 
 def quantize(source: Path, target: Path) -> None:
-    """The int8 graph from a float32 one, calibrated with the sample texts."""
+    """Writes an int8 graph, made from a float32 one and calibrated with the sample texts."""
     openvino = import_openvino()
     try:
         import nncf
@@ -167,6 +167,8 @@ def _is_transient(error: BaseException | None) -> bool:
     while error is not None:
         of_system = isinstance(error, OSError) and error.errno is not None
         if of_system or isinstance(error, EncoderOutOfMemory | ConnectionError) or shortage(error) is not None:
+            return True
+        if isinstance(error, GraphUnreadable):  # a float32 graph of other libraries, not a problem of the model
             return True
         if any(words in str(error) for words in _TRANSIENT):
             return True

@@ -29,7 +29,7 @@ else:
     Vectors = Any  # numpy is slow to import, and many commands need none
 
 
-def satisfying(request: PrecisionRequest) -> frozenset[Precision]:
+def acceptable_precisions(request: PrecisionRequest) -> frozenset[Precision]:
     """The precisions of cached vectors that satisfy a request: the requested one and all that are more precise."""
     if request == "float32":
         return frozenset(("float32",))
@@ -44,7 +44,7 @@ class ModelInfo:
     fingerprint: str
     dimension: int
     max_length: int | None
-    """`long_texts` applies to longer texts. None if there is no limit."""
+    """The longest text that is embedded whole; None if there is no limit. `long_texts` decides about longer texts."""
     precision: Precision
     requested: PrecisionRequest
     long_texts: LongTexts
@@ -66,7 +66,7 @@ class ModelInfo:
     embed_context: EmbedContext = ""
 
     def key(self, key: VectorKey) -> bytes:
-        """The key of a vector in the cache: without the context if this model gets none."""
+        """The key of this model's vector in the cache. It omits the context if the model embeds none."""
         return raw_key(key) if self.embed_context else raw_key(key)[:TEXT_BYTES]
 
     @property
@@ -100,7 +100,7 @@ class EncodedBatch:
     positions: Sequence[int]
     """Indices into the texts that were passed in."""
     vectors: Vectors
-    tokens: Sequence[int]
+    lengths: Sequence[int]
     """Length of each text before any cut, in the unit of its model; 0 where it is not known."""
     problems: Mapping[int, str] = field(default_factory=dict)
     """Why a position has no vector. Its row is NaN."""
@@ -136,9 +136,13 @@ class Encoder(ABC):
         return self._gathered(self._run(texts, self.info.query_prompt), len(texts))
 
     def encode_batches(self, texts: Sequence[str], contexts: Sequence[str] = ()) -> Generator[EncodedBatch]:
-        """Vectors of passages as they become ready, in any order, each position exactly once. `contexts` is empty, or
-        has one for each text; "" is none."""
-        return self._run(texts, self.info.passage_prompt, [*map(context_before, texts, contexts)])
+        """Vectors of passages as they become ready, in any order, each position exactly once.
+
+        `contexts` is empty, or has an entry for each text, which may be empty. It is ignored if the model embeds no
+        context.
+        """
+        embedded = contexts if self.info.embed_context else ()
+        return self._run(texts, self.info.passage_prompt, [*map(context_before, texts, embedded)])
 
     @abstractmethod
     def close(self) -> None:
@@ -153,7 +157,7 @@ class Encoder(ABC):
 
         out = np.empty((count, self.info.dimension), dtype=np.float32)
         for batch in batches:
-            for problem in batch.problems.values():
-                raise TextRefused(problem)
+            if batch.problems:
+                raise TextRefused(next(iter(batch.problems.values())))
             out[batch.positions] = batch.vectors
         return out

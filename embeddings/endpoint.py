@@ -18,7 +18,7 @@ from chunksink.embeddings.encoder import EncodedBatch, Encoder, ModelInfo, Vecto
 from chunksink.embeddings.errors import EndpointDenied, ModelUnsupported, TextRefused, WrongVectors
 from chunksink.embeddings.fingerprint import fingerprint_of_endpoint
 from chunksink.embeddings.settings import EncoderSettings
-from chunksink.embeddings.tokens import Windows, edges
+from chunksink.embeddings.tokens import WindowJoiner, edges
 
 DEFAULT_MAX_CHARS = 24_000
 """Three characters for each of the 8,192 tokens that most models accept. Many endpoints cut longer texts silently."""
@@ -30,7 +30,7 @@ class EndpointEncoder(Encoder):
     """Encodes over HTTP. Usable from several threads."""
 
     def __init__(self, url: str, settings: EncoderSettings, limits: RequestLimits) -> None:
-        """Requests one vector, to learn the dimension and whether the endpoint accepts anything."""
+        """Requests one vector, to learn the dimension and to see that the endpoint works."""
         if settings.precision in ("bfloat16", "int8"):
             raise ModelUnsupported("an endpoint decides its precision itself; leave the precision at auto")
         self._settings = settings
@@ -47,17 +47,17 @@ class EndpointEncoder(Encoder):
         except BaseException:
             self.close()
             raise
-        meaning = {
+        fingerprinted = {
             "query_prompt": settings.query_prompt or "",
             "passage_prompt": self._passage_prompt,
             "max_chars": self._max_chars,
             "long_texts": settings.long_texts,
         }
         if settings.embed_context:  # fingerprints without it stay those of earlier versions
-            meaning["context"] = settings.embed_context
+            fingerprinted["context"] = settings.embed_context
         self.info = ModelInfo(
             name=settings.model,
-            fingerprint=fingerprint_of_endpoint(self._url, settings.model, dimension, meaning),
+            fingerprint=fingerprint_of_endpoint(self._url, settings.model, dimension, fingerprinted),
             dimension=dimension,
             max_length=self._max_chars,
             length_unit="characters",
@@ -92,10 +92,12 @@ class EndpointEncoder(Encoder):
         self._billed_tokens += tokens
 
     def _run(self, texts: Sequence[str], prompt: str, contexts: Sequence[str] = ()) -> Generator[EncodedBatch]:
-        """In the order of the answers."""
+        """Yields batches in the order in which answers arrive."""
         with_contexts = list(zip(contexts or [""] * len(texts), texts, strict=True))
         cuts = [self._cut(context, text) for context, text in with_contexts]
-        windows = Windows([len(parts) for parts in cuts], [len(context) + len(text) for context, text in with_contexts])
+        windows = WindowJoiner(
+            [len(parts) for parts in cuts], [len(context) + len(text) for context, text in with_contexts]
+        )
         problems: dict[int, str] = {}
         running: dict[Future[_Answer], list[int]] = {}
         connection = self._open()
@@ -174,7 +176,7 @@ class EndpointEncoder(Encoder):
 
 
 def _finished(
-    running: dict[Future[_Answer], list[int]], windows: Windows, problems: dict[int, str]
+    running: dict[Future[_Answer], list[int]], windows: WindowJoiner, problems: dict[int, str]
 ) -> Iterator[EncodedBatch]:
     """The batches that are ready; then the error of a request that failed, if one did."""
     done, _ = wait(running, return_when=FIRST_COMPLETED)

@@ -1,4 +1,4 @@
-"""Errors of the embeddings package. Each docstring has the problem and the remedy; messages add the facts.
+"""Errors of the embeddings package. Messages add the facts and the remedy.
 
 Exceptions of libraries (sqlite3, httpx, huggingface_hub, torch) are translated once, where they occur.
 Any other exception is a bug and keeps its traceback.
@@ -14,7 +14,7 @@ class EmbeddingsError(ChunksinkError):
 
 
 class BadReference(EmbeddingsError, ValueError):
-    """Not a text hash (`sha256:` and 64 hex digits), fingerprint (64), or reference (`cache:FINGERPRINT/TEXT_HASH`)."""
+    """The value is not a vector key, a model fingerprint or an `embedding_ref`. `references` describes their forms."""
 
 
 class ModelError(EmbeddingsError):
@@ -57,7 +57,7 @@ class EndpointDenied(EndpointError):
     """Address, model or key of the endpoint are wrong; correct them."""
 
 
-class EndpointMisnamed(EndpointDenied):
+class EndpointAddressInvalid(EndpointDenied):
     """The configured address cannot be that of an endpoint."""
 
 
@@ -66,7 +66,7 @@ class EndpointChanged(EndpointError):
 
 
 class TextRefused(EndpointError):
-    """The endpoint does not accept this text; it may accept others."""
+    """The endpoint returns no vector for this text. It may return vectors for others."""
 
 
 class RerankFailed(EmbeddingsError):

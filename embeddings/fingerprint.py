@@ -2,7 +2,8 @@
 
 It includes weights, tokenizer and its settings, architecture, the chain of modules with pooling and normalisation,
 prompts, context, maximum length and long-text policy. It excludes names, paths, dates, library versions, precision and
-device. So nothing is embedded again after an upgrade, or with another copy of the same files.
+device. So nothing is embedded again after an upgrade, or with another copy of the same files. The fingerprint of an
+endpoint includes its URL and the model's name instead of files.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ _IGNORED_KEYS = {
     "use_cache",
 }
 # Settings of a tokenizer that affect no vector: paths, bookkeeping, decoding, chat, and the cutting and padding that we
-# do ourselves. The maximum length is a part of its own. Every other key counts: one too many embeds needlessly again,
-# one too few serves wrong vectors.
+# do ourselves. The fingerprint has the maximum length separately. Every other key counts: an irrelevant key costs a
+# needless recomputation, but a missing key would serve wrong vectors.
 _IGNORED_TOKENIZER_KEYS = {
     "_commit_hash",
     "_name_or_path",
@@ -120,7 +121,10 @@ def digest_of_files(digests: Mapping[str, str]) -> str:
 
 
 def signature_of_files(folder: Path) -> str | None:
-    """A digest of sizes and times that changes when a file is written or replaced. None if a change might not show."""
+    """A digest of sizes, times and inodes, which changes when a file is written or replaced.
+
+    May wait up to two seconds. None if a change might go unnoticed.
+    """
     signatures, is_settled = settled_signatures(_files(folder))
     return _digest_of([str(folder), *map(astuple, signatures)]) if is_settled else None
 
@@ -146,7 +150,7 @@ def _modules(folder: Path) -> list[dict[str, str]]:
         return [{"type": "Transformer", "path": ""}, {"type": "Pooling", "path": "1_Pooling"}]
     try:
         return [{"type": str(entry["type"]).rpartition(".")[2], "path": str(entry["path"])} for entry in listed]
-    except (TypeError, KeyError, IndexError) as exc:
+    except (TypeError, KeyError) as exc:
         raise ModelUnsupported(f"{folder / 'modules.json'} is not a list of modules") from exc
 
 

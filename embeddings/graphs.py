@@ -1,7 +1,8 @@
 """Graphs of models for OpenVINO. Each is made once, checked against the model, and kept for all homes of a user.
 
-A graph has a folder below the model cache, with a record of its digests. The folder is made under a temporary name and
-renamed when it is complete. A graph that is damaged, or belongs to another model, is made again.
+A graph has its own folder in the model cache. Its file graph.json records the digest of the model and the digests of
+the graph's files. The folder is made under a temporary name, and renamed when it is complete. A graph that is damaged,
+or belongs to another model, is made again.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ def graph_of(
             (folder / RECORD).unlink(missing_ok=True)
         form = _form_in(folder, digest, cache)
         if form is None:
-            source = graph_of(model, digest, cache)[0] if quantized else None
+            source = graph_of(model, digest, cache, renew=renew)[0] if quantized else None
             cache.mkdir(parents=True, exist_ok=True)
             if reason := _refusal(folder):
                 raise GraphUnavailable(reason)
@@ -160,9 +161,11 @@ def _make(model: ResolvedModel, digest: str, folder: Path, source: Path | None) 
 
 def _refuse(done: subprocess.CompletedProcess[str], folder: Path) -> None:
     """Records a refusal. Any other failure of the process may be transient."""
-    ended = f"the process that makes its graph ended with {done.returncode}, as if memory was full"
-    reason = ended if done.returncode < 0 else (done.stderr.strip() or ended).splitlines()[-1]
-    if done.returncode == REFUSED:
+    code = done.returncode
+    killed = f"was killed by signal {-code}, perhaps because memory was full"
+    ended = f"the process that makes its graph {killed if code < 0 else f'ended with exit code {code}'}"
+    reason = ended if code < 0 else (done.stderr.strip() or ended).splitlines()[-1]
+    if code == REFUSED:
         refusal = _Refusal(reason, library_versions())
         folder.with_suffix(_REFUSED_SUFFIX).write_bytes(msgspec.json.encode(refusal))
     raise GraphUnavailable(reason)

@@ -33,7 +33,8 @@ def load_encoder(
 ) -> TransformerEncoder:
     """An encoder for a sentence-transformers model, found by `resolve_model`.
 
-    Prompts are the model's own unless they are set; "" switches one off. `max_length` can only lower the model's.
+    Prompts are the model's own unless they are set; "" switches one off. The setting `max_length` can only lower the
+    model's own maximum.
     `token_budget` (tokens in one batch) and `workers` affect speed and memory only. On a processor, OpenVINO computes
     from a graph in `model_cache`; a missing graph is made first. sentence-transformers computes on a GPU, and wherever
     no graph can be made or `use_graph` is False.
@@ -52,16 +53,16 @@ def load_encoder(
         raise ModelUnsupported(f"a maximum length of {layout.max_length} leaves no room for text")
     queries = form.query_prompt if settings.query_prompt is None else settings.query_prompt
     passages = form.passage_prompt if settings.passage_prompt is None else settings.passage_prompt
-    meaning: dict[str, Any] = {
+    fingerprinted: dict[str, Any] = {
         "max_length": layout.max_length,
         "long_texts": settings.long_texts,
         "prompts": {"query": queries, "passage": passages},
     }
     if settings.embed_context:  # fingerprints without it stay those of earlier versions
-        meaning["context"] = settings.embed_context
+        fingerprinted["context"] = settings.embed_context
     info = ModelInfo(
         name=found.name,
-        fingerprint=fingerprint_of_model(found.folder, digests, meaning),
+        fingerprint=fingerprint_of_model(found.folder, digests, fingerprinted),
         dimension=form.dimension,
         max_length=layout.max_length,
         precision=precision,
@@ -81,16 +82,19 @@ def load_encoder(
 
 
 def _index_dimension(found: ResolvedModel, dimension: int, requested: int | None) -> int:
-    """0 for whole vectors. ModelUnsupported if the model was not trained for this dimension: answers would be poor."""
+    """How many numbers of each vector indexes have; 0 means all.
+
+    Raises `ModelUnsupported` if the model's config.json does not declare this dimension: answers would be poor.
+    """
     if requested in (None, dimension):
         return 0
     file = found.folder / "config.json"
     declared = json.loads(file.read_bytes()).get("matryoshka_dimensions") if file.exists() else None
     if requested not in (declared or ()):
-        possible = ", ".join(map(str, declared)) if declared else "no other than whole ones"
+        possible = f"it declares {', '.join(map(str, declared))}" if declared else "it declares no shorter vectors"
         raise ModelUnsupported(
-            f"{found.name} does not declare vectors of {requested} dimensions (matryoshka_dimensions in its "
-            f"config.json: {possible}). Leave `dimensions` out, or choose another model"
+            f"{found.name} has no vectors of {requested} dimensions: {possible} (`matryoshka_dimensions` in its "
+            "config.json). Leave `dimensions` out, or choose another model"
         )
     return requested or 0
 
@@ -108,7 +112,7 @@ def _runtime(
     if precision == "int8":
         raise ModelUnsupported(
             f"{found.name} cannot be computed in int8: {reason or 'that needs OpenVINO on a processor'}. "
-            "Otherwise set the precision to auto"
+            "Remove the cause, or set the precision to auto"
         )
     if reason:
         _log.info("%s is computed by sentence-transformers: %s", found.name, reason)

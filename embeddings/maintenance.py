@@ -84,17 +84,17 @@ def verify(cache: VectorCache, *, repair: bool = False, progress: Progress | Non
     if repair and damage:
         cache.replace_damaged()
     elif repair and ids:
-        with cache.transaction() as connection:  # otherwise imports would skip the segments that still have these rows
-            connection.execute("DELETE FROM segment")
+        with cache.transaction() as connection:
+            connection.execute("DELETE FROM segment")  # so that imports can restore the dropped rows
         _delete(cache, ids)
     return CacheCheck(rows, len(ids), tuple(bad), tuple(damage), len(ids) if repair and not damage else 0)
 
 
 def find_surplus(cache: VectorCache, *, keys: Iterable[VectorKey], fingerprints: Collection[str] | None) -> Surplus:
-    """Rows of texts and models that no build needs.
+    """Rows whose text is in no current chunk, or whose model no build needs.
 
     `keys` are those of the current chunks, `fingerprints` the models of the live, previous and unfinished builds; None
-    keeps every model. Probes are always kept, and not counted.
+    keeps every model. Probes of kept models are kept, and not counted.
     """
     models = [raw_fingerprint(fingerprint) for fingerprint in fingerprints or ()]
     of_model = "TRUE" if fingerprints is None else f"fingerprint IN ({','.join('?' * len(models))})"
@@ -107,7 +107,7 @@ def find_surplus(cache: VectorCache, *, keys: Iterable[VectorKey], fingerprints:
     return replace(surplus, kept_rows=surplus.kept_rows - probes)
 
 
-def rows_of_model(cache: VectorCache, fingerprint: str, last: int) -> Surplus:
+def outdated_rows(cache: VectorCache, fingerprint: str, last: int) -> Surplus:
     """The rows of one model up to the row `last`."""
     return _rows_where(cache, "fingerprint = ? AND id <= ?", (raw_fingerprint(fingerprint), last))
 

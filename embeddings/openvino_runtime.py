@@ -27,7 +27,7 @@ class OpenVinoRuntime:
     token_budget = _TOKEN_BUDGET
 
     def __init__(self, folder: Path, precision: Precision) -> None:
-        """In an int8 graph, all parts that are not int8 are computed in float32."""
+        """Loads a graph from its folder. The parts of an int8 graph that are not int8 are computed in float32."""
         from tokenizers import Tokenizer
 
         openvino = import_openvino()
@@ -71,7 +71,11 @@ class OpenVinoRuntime:
 
 
 def import_openvino() -> Any:
-    """Imports OpenVINO. Hides `openvino_telemetry` from this process, with which it and NNCF report to their makers."""
+    """Imports OpenVINO without telemetry.
+
+    OpenVINO and NNCF would send reports with the module `openvino_telemetry`, which this process cannot import
+    afterwards.
+    """
     modules: dict[str, Any] = sys.modules
     modules["openvino_telemetry"] = None
     try:

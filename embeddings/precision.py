@@ -9,8 +9,8 @@ from pathlib import Path
 
 from chunksink.embeddings.encoder import Precision, PrecisionRequest
 
-# The flags of x86 (AVX-512 or AMX) and Arm.
-_CPU_FLAGS = frozenset(("avx512_bf16", "amx_bf16", "bf16"))
+# Flags of processors that compute bfloat16: two of x86 (AVX-512 and AMX) and one of Arm.
+_BFLOAT16_FLAGS = frozenset(("avx512_bf16", "amx_bf16", "bf16"))
 _GPU_FILES = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
 
 
@@ -49,11 +49,11 @@ def has_bfloat16(device: str) -> bool:
         import torch
 
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
-    return device == "cpu" and not _CPU_FLAGS.isdisjoint(_cpu_flags())
+    return device == "cpu" and not _BFLOAT16_FLAGS.isdisjoint(_cpu_flags())
 
 
 def lacks_avx2() -> bool:
-    """Whether this is an x86 processor from before 2013: OpenVINO loads a model there, and fails when it computes."""
+    """Whether this is an x86 processor without AVX2: OpenVINO loads a model there, but fails when it computes."""
     flags = _cpu_flags()
     return "sse2" in flags and "avx2" not in flags
 

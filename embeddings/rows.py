@@ -30,7 +30,7 @@ _NUMBER = np.dtype("<f4")
 
 
 def checksum(fingerprint: bytes, key: bytes, precision: int, tokens: int, vector: bytes) -> bytes:
-    """16 bytes over all other columns of a row."""
+    """The checksum of a row, 16 bytes."""
     numbers = _NUMBERS.pack(precision, tokens)
     return hashlib.sha256(b"".join((fingerprint, key, numbers, vector))).digest()[:16]
 

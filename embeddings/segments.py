@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SEGMENT_ROWS = 50_000
-"""The most rows that `export_segments` writes to a segment; 80 MB of vectors of 384 dimensions."""
+"""About the most rows that `export_segments` writes to a segment: 80 MB of vectors of 384 dimensions."""
 _BATCH_ROWS = 5000
 _CHECKSUM_BYTES = 16
 _MOST_NUMBERS = 2**16
@@ -119,7 +119,7 @@ def export_segments(
     for fingerprint in sorted(fingerprints):
         model = raw_fingerprint(fingerprint)
         origins = _origins(cache, model)
-        for low, high in _ranges(cache.rows_of_model(fingerprint), segment_rows):
+        for low, high in _ranges(cache.count_rows(fingerprint), segment_rows):
             for producer, rows in sorted(_rows_between(cache, model, low, high, progress).items()):
                 origin, dimension = origins.get(producer, (None, 0))
                 sound = [row for row in rows if origin and flaw(row, dimension) is None]
@@ -204,8 +204,10 @@ def _import(cache: VectorCache, segment: Segment, name: str, report: ImportRepor
 
 
 def _ranges(rows: int, most: int) -> Iterable[tuple[bytes, bytes]]:
-    """Ranges of text hashes that divide `rows` evenly into at most `most`. Their number is a power of two, so most
-    ranges stay the same while a cache grows."""
+    """Divides all text hashes into equal ranges, so that each has at most about `most` of the `rows`.
+
+    Their number is a power of two, so most ranges stay the same while a cache grows.
+    """
     count = 1
     while count * most < rows:
         count *= 2
@@ -298,7 +300,7 @@ def _batches(pa: Any, file: Any, model: bytes) -> Iterator[list[Row]]:
 
 
 def _dimension(origin: Origin) -> int | None:
-    """The dimension of the model; None if a detail that the cache records is missing or has a wrong type."""
+    """The dimension of the model; None if the description of the model or its libraries is incomplete or wrong."""
     try:
         details = orjson.loads(origin.model), orjson.loads(origin.producer)
     except ValueError:

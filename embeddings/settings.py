@@ -17,7 +17,10 @@ from chunksink.settings.config import Config
 
 @dataclass(frozen=True, slots=True)
 class EncoderSettings:
-    """A model on this machine, or one behind an OpenAI-compatible endpoint. `None` means the model's own value."""
+    """Describes a model on this machine, or one behind an OpenAI-compatible endpoint.
+
+    `None` means the model's own value, unless the field says otherwise.
+    """
 
     model: str = DEFAULT_MODEL
     precision: PrecisionRequest = "auto"
@@ -27,13 +30,13 @@ class EncoderSettings:
     dimensions: int | None = None
     """Of the vectors in indexes; the cache always has whole vectors."""
     embed_context: EmbedContext = ""
-    """As in indexes of versions without this setting."""
+    """By default texts are embedded without context, as in earlier versions."""
     query_prompt: str | None = None
     passage_prompt: str | None = None
     endpoint: str | None = None
-    """Its address without the final `/embeddings`."""
+    """The URL of the endpoint, without the final `/embeddings`. None: a model on this machine."""
     endpoint_key_variable: str | None = None
-    """Name of the environment variable with its key; None sends no key."""
+    """Name of the environment variable with the endpoint's key. None: no key is sent."""
     endpoint_dimensions: int | None = None
 
     @classmethod
@@ -54,7 +57,7 @@ def open_encoder(
 
     `model_cache` is the folder of prepared models, by default the user's own. Without `network`, only models on this
     machine are found. `patience_seconds` limits the time of each request to an endpoint, with all its tries.
-    `workers` is the number of threads that compute a model, by default one for each core.
+    `workers` is the number of threads that compute a model. By default the runtime chooses it.
     """
     if settings.endpoint is None:
         from chunksink.embeddings.load import load_encoder
@@ -80,7 +83,10 @@ def settled(settings: EncoderSettings, encoder: Encoder) -> EncoderSettings:
 
 
 def same_encoder(configured: EncoderSettings, recorded: EncoderSettings) -> bool:
-    """Whether configured settings open the encoder of settings that `settled` returned. Ignores weights."""
+    """Whether `configured` describes the same encoder as `recorded`, a result of `settled`.
+
+    Compares settings only: it does not notice changed files of the model.
+    """
     return recorded == _completed(configured, recorded.precision, recorded.max_length)
 
 

@@ -53,7 +53,7 @@ class TokenWindow:
     """One input of the model: a text, or a window of a long text."""
 
     position: int
-    """The number of its text."""
+    """The index of its text in the block of texts."""
     ids: Ids
 
 
@@ -85,7 +85,10 @@ def edges(length: int, longest: int) -> Iterator[tuple[int, int]]:
 
 
 def batches(pieces: Iterable[TokenWindow], budget: int) -> Iterator[list[TokenWindow]]:
-    """Batches of windows of similar length, the longest first, each of at most `budget` tokens with padding."""
+    """Batches of windows of similar length, the longest first.
+
+    A batch has at most `budget` tokens, including padding, unless a single window is longer.
+    """
     batch: list[TokenWindow] = []
     for piece in sorted(pieces, key=lambda piece: -len(piece.ids)):
         if batch and (len(batch) + 1) * len(batch[0].ids) > budget:
@@ -111,7 +114,7 @@ def padded(batch: Sequence[TokenWindow], layout: Layout) -> Arrays:
     return arrays
 
 
-class Windows:
+class WindowJoiner:
     """Joins the windows of long texts, in any order."""
 
     def __init__(self, counts: Sequence[int], lengths: Sequence[int], offset: int = 0) -> None:
@@ -122,7 +125,10 @@ class Windows:
         self._parts: dict[int, tuple[int, npt.NDArray[np.float64], float]] = {}
 
     def add(self, texts: Sequence[int], vectors: Vectors) -> EncodedBatch:
-        """The texts that these windows complete; `texts` has the number of each window's text."""
+        """Adds the vectors of some windows, and returns the texts that are now complete.
+
+        `texts` has an index for each vector: that of the text to which its window belongs.
+        """
         complete: dict[int, npt.NDArray[Any]] = {}
         for text, vector in zip(texts, vectors, strict=True):
             if self._counts[text] == 1:

@@ -41,12 +41,12 @@ _CPU_BUDGET = 1024
 _GPU_BUDGET = 65536
 # In messages of the allocators for processor and GPU, and of cuBLAS.
 _OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory", "_STATUS_ALLOC_FAILED")
-_ON_GPU = ("cuDNN", "CUBLAS", "mha_graph.execute")
-_FULL_BYTES = 2**28
+_GPU_LIBRARIES = ("cuDNN", "CUBLAS", "mha_graph.execute")
+_LITTLE_FREE_BYTES = 2**28
 
 
 class TorchRuntime:
-    """A model from `read_model`. If the precision is bfloat16, only matrix multiplications use it.
+    """A model from `read_model`. With precision bfloat16, only matrix multiplications are computed in bfloat16.
 
     Sums, norms, pooling and the residual stream stay float32. That is as fast as converting the whole model, with a
     tenth of its error (1 minus the cosine to the float32 vector).
@@ -110,14 +110,17 @@ class TorchRuntime:
             torch.set_num_threads(cores)
 
     def was_out_of_memory(self, error: Exception) -> bool:
-        """On a GPU, also a general failure of a library while hardly any memory is free."""
+        """Whether memory was full. On a GPU, libraries may report only a general failure: that counts, too, if hardly
+        any memory is free."""
         if not self._device.startswith("cuda"):
-            return _is_full(error)
+            return _is_out_of_memory(error)
         import torch
 
         torch.cuda.empty_cache()
-        is_general = any(library in str(error) for library in _ON_GPU)
-        return _is_full(error) or (is_general and torch.cuda.mem_get_info(self._device)[0] < _FULL_BYTES)
+        is_general = any(library in str(error) for library in _GPU_LIBRARIES)
+        return _is_out_of_memory(error) or (
+            is_general and torch.cuda.mem_get_info(self._device)[0] < _LITTLE_FREE_BYTES
+        )
 
 
 def read_model(found: ResolvedModel, device: str) -> SentenceTransformer:
@@ -155,7 +158,7 @@ def _loading(found: ResolvedModel, device: str) -> Iterator[None]:
     except (OSError, ValueError, KeyError, ImportError) as exc:
         raise ModelUnsupported(f"cannot load the model {found.name} from {found.folder}: {exc}") from exc
     except (RuntimeError, EOFError, SafetensorError, UnpicklingError) as exc:
-        if _is_full(exc):
+        if _is_out_of_memory(exc):
             hint = "" if device == "cpu" else "; end other programs on it, or hide it with CUDA_VISIBLE_DEVICES="
             raise EncoderOutOfMemory(f"the model {found.name} does not fit into the memory of {device}{hint}") from exc
         raise ModelUnsupported(
@@ -240,7 +243,7 @@ def _names_in(folder: Path) -> Iterator[str]:
         yield name
 
 
-def _is_full(error: Exception) -> bool:
+def _is_out_of_memory(error: Exception) -> bool:
     """Whether a library reports that memory is full."""
     import torch
 

@@ -19,12 +19,13 @@ import numpy as np
 
 from chunksink.embeddings.encoder import EncodedBatch, Encoder, ModelInfo, Vectors
 from chunksink.embeddings.errors import EncoderOutOfMemory
-from chunksink.embeddings.tokens import Arrays, Layout, TokenWindow, Windows, batches, cut, padded
+from chunksink.embeddings.tokens import Arrays, Layout, TokenWindow, WindowJoiner, batches, cut, padded
 
 _BLOCK_TEXTS = 512
 _BLOCK_CHARS = 1_000_000
 _FEW_TOKENS = 64
-"""Up to this many are encoded on one core. That took 8 to 15 ms; on both cores of a busy machine, 20 to 41 ms."""
+"""A call with at most this many tokens is computed on one core. With torch that took 8 to 15 ms; on both cores of a
+busy machine, 20 to 41 ms."""
 
 
 class Runtime(Protocol):
@@ -45,7 +46,7 @@ class Runtime(Protocol):
         """One row for each row of the input arrays."""
 
     def preparing_threads(self, workers: int) -> AbstractContextManager[Callable[[], None]]:
-        """A block in which the computing threads start. Each thread first calls the function that the block gets."""
+        """A context manager for starting the worker threads. It yields a function that each new thread calls first."""
 
     def was_out_of_memory(self, error: Exception) -> bool:
         """Whether a smaller batch may pass after this error of `vectors`. Frees memory that libraries keep."""
@@ -100,7 +101,7 @@ class TransformerEncoder(Encoder):
         self, texts: Sequence[str], prompt: str, contexts: Sequence[str], spans: Sequence[slice]
     ) -> Iterator[EncodedBatch]:
         pool = self._threads()
-        running: dict[Future[Vectors], tuple[Windows, list[TokenWindow]]] = {}
+        running: dict[Future[Vectors], tuple[WindowJoiner, list[TokenWindow]]] = {}
         with ThreadPoolExecutor(1, thread_name_prefix="chunksink-tokenize") as tokenizing:
             coming = tokenizing.submit(self._tokenize, texts, prompt, contexts, spans[0])
             try:
@@ -132,7 +133,7 @@ class TransformerEncoder(Encoder):
             counts.append(len(inputs))
             pieces += [TokenWindow(position, ids) for ids in inputs]
         special = self._layout.max_length - self._layout.room
-        windows = Windows(counts, [len(body) + special for body in bodies], span.start)
+        windows = WindowJoiner(counts, [len(body) + special for body in bodies], span.start)
         return _Block(pieces, windows, len(self._layout.prefix) + len(prompt_ids) if prompt else 0)
 
     def _compute(self, batch: list[TokenWindow], prompt_length: int) -> Vectors:
@@ -177,11 +178,11 @@ class _Block:
     """Some consecutive texts, tokenized and cut."""
 
     pieces: list[TokenWindow]
-    windows: Windows
+    windows: WindowJoiner
     prompt_length: int
 
 
-def _finished(running: dict[Future[Vectors], tuple[Windows, list[TokenWindow]]]) -> Iterator[EncodedBatch]:
+def _finished(running: dict[Future[Vectors], tuple[WindowJoiner, list[TokenWindow]]]) -> Iterator[EncodedBatch]:
     done, _ = wait(running, return_when=FIRST_COMPLETED)
     for future in done:
         windows, batch = running.pop(future)

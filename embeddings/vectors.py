@@ -1,9 +1,9 @@
 """From a stream of passages to vectors, in order: dedupe, look up, encode what is missing, commit.
 
 The stream is processed in windows, so memory does not depend on its length. Within a window, every distinct passage is
-looked up once and encoded at most once. Vectors are committed every `commit_seconds`, even while the encoder computes
-or waits for an endpoint. They are also committed before any of them is returned, and when the encoder fails. A
-committed vector is never computed again.
+looked up once and encoded at most once. Vectors are committed every few seconds, even while the encoder computes or
+waits for an endpoint. They are also committed before any of them is returned, and when the encoder fails. A committed
+vector is never computed again.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ class EmbedReport:
     over_length: int = 0
     """Items longer than the model's maximum, including those with a cached vector."""
     corrupt: int = 0
-    """Cached rows with a wrong checksum, which were computed again."""
+    """Cached rows that failed their check, and so counted as missing."""
     problems: dict[bytes, str] = field(default_factory=dict)
     """Why a text has no vector. A text is tried once per report, even if it is repeated."""
     set_aside: list[str] = field(default_factory=list)
     """The new names of damaged cache files. Their vectors are computed again."""
     endpoint_checked: bool = False
-    """Whether an endpoint was compared with its cached vectors."""
+    """Whether the endpoint needs no further check: it matched cached vectors, or there was nothing to compare."""
 
     @property
     def reused(self) -> int:
@@ -89,8 +89,8 @@ def vectors_for(
     EndpointChanged if an endpoint's model has changed; this is checked before a report's first vector is computed.
     """
     run = _Run(encoder, cache, report if report is not None else EmbedReport(), commit_seconds, on_encoded)
-    for some in _windows(items, encoder.info, window, window_chars):
-        yield from run.embed(some)
+    for keyed in _slices(items, encoder.info, window, window_chars):
+        yield from run.embed(keyed)
 
 
 def cache_probes(encoder: Encoder, cache: VectorCache) -> None:
@@ -99,7 +99,7 @@ def cache_probes(encoder: Encoder, cache: VectorCache) -> None:
         pass
 
 
-def _windows(items: Iterable[Passage], info: ModelInfo, most: int, most_chars: int) -> Iterator[list[_Keyed]]:
+def _slices(items: Iterable[Passage], info: ModelInfo, most: int, most_chars: int) -> Iterator[list[_Keyed]]:
     """Runs of items of bounded size, with their keys for this model."""
     window: list[_Keyed] = []
     chars = 0
@@ -131,7 +131,7 @@ def problems_of(batch: EncodedBatch, info: ModelInfo) -> dict[int, str]:
     return problems
 
 
-class _Window:
+class _Slice:
     """The distinct passages of some items, and their vectors."""
 
     def __init__(self, passages: Mapping[bytes, Passage], dimension: int) -> None:
@@ -155,7 +155,7 @@ class _Run:
         passages: dict[bytes, Passage] = {}
         for key, passage in items:
             passages.setdefault(key, passage)
-        window = _Window(passages, self.encoder.info.dimension)
+        window = _Slice(passages, self.encoder.info.dimension)
         missing, replaced = self._look_up(window)
         if missing:
             self._check_endpoint(window)
@@ -163,7 +163,7 @@ class _Run:
         for key, passage in items:
             yield self._embedded(window, key, passage.text)
 
-    def _look_up(self, window: _Window) -> tuple[list[bytes], set[bytes]]:
+    def _look_up(self, window: _Slice) -> tuple[list[bytes], set[bytes]]:
         """Fills in cached vectors. Returns the missing keys, and those whose rows in the cache must be replaced."""
         keys = list(window.passages)
         info = self.encoder.info
@@ -173,17 +173,17 @@ class _Run:
         window.vectors[found.positions] = found.vectors
         window.cached = [keys[position] for position in found.positions]
         self.report.corrupt += len(found.corrupt)
-        self._note_lengths(window, window.cached, found.tokens)
+        self._note_lengths(window, window.cached, found.lengths)
         done = {*window.cached, *self.report.problems}
         return [key for key in keys if key not in done], {*found.corrupt, *found.outdated}
 
-    def _check_endpoint(self, window: _Window) -> None:
+    def _check_endpoint(self, window: _Slice) -> None:
         """Compares the endpoint's vectors with cached ones: of the probes or, if no probe is cached, of texts in the
         window. Does nothing while all vectors are recomputed."""
         info, report = self.encoder.info, self.report
         if info.device != "endpoint" or report.endpoint_checked or self.cache.last_outdated(info.fingerprint):
             return
-        probes = _Window(_PROBES, info.dimension)
+        probes = _Slice(_PROBES, info.dimension)
         missing, _ = self._look_up(probes)
         known = probes if probes.cached else window
         cached = [(known.passages[key], known.vectors[known.row_of[key]]) for key in known.cached]
@@ -193,18 +193,16 @@ class _Run:
         if missing:
             cache_probes(self.encoder, self.cache)
 
-    def _encode(self, window: _Window, missing: list[bytes], replaced: set[bytes]) -> None:
+    def _encode(self, window: _Slice, missing: list[bytes], replaced: set[bytes]) -> None:
         def commit(pending: Sequence[Computed]) -> None:
             keys = [computed.key for computed in pending]
             rows = window.vectors[[window.row_of[key] for key in keys]]
-            tokens = [computed.tokens for computed in pending]
-            self._repeated(lambda: self.cache.put(self.encoder.info, keys, rows, tokens, replaced=replaced))
+            lengths = [computed.length for computed in pending]
+            self._repeated(lambda: self.cache.put(self.encoder.info, keys, rows, lengths, replaced=replaced))
 
-        # The encoder is closed before the last commit, so that its threads stop computing.
         passages = [window.passages[key] for key in missing]
-        texts = [passage.text for passage in passages]
-        contexts = [passage.context for passage in passages] if self.encoder.info.embed_context else []
-        with (
+        texts, contexts = [passage.text for passage in passages], [passage.context for passage in passages]
+        with (  # before the last commit, closing the batches cancels those that have not begun
             Committer(commit, min(self.commit_seconds, _LONGEST_COMMIT_SECONDS)) as committer,
             closing(self.encoder.encode_batches(texts, contexts)) as batches,
         ):
@@ -216,26 +214,26 @@ class _Run:
         if any(key not in window.computed and key not in self.report.problems for key in missing):
             raise WrongVectors(f"the encoder {self.encoder.info.name} left texts without a vector")
 
-    def _take(self, window: _Window, batch: EncodedBatch, missing: list[bytes], committer: Committer) -> None:
+    def _take(self, window: _Slice, batch: EncodedBatch, missing: list[bytes], committer: Committer) -> None:
         problems = problems_of(batch, self.encoder.info)
         keys = [missing[position] for position in batch.positions]
-        for key, position, vector, tokens in zip(keys, batch.positions, batch.vectors, batch.tokens, strict=True):
+        for key, position, vector, length in zip(keys, batch.positions, batch.vectors, batch.lengths, strict=True):
             if position in problems:
                 self.report.problems[key] = problems[position]
                 continue
             window.vectors[window.row_of[key]] = vector
             window.computed.add(key)
-            committer.add(key, tokens)
+            committer.add(key, length)
             self.report.encoded += 1
-            self.report.encoded_length += tokens
+            self.report.encoded_length += length
             self.report.encoded_bytes += len(window.passages[key].text.encode("utf-8", "surrogatepass"))
-        self._note_lengths(window, keys, batch.tokens)
+        self._note_lengths(window, keys, batch.lengths)
 
-    def _note_lengths(self, window: _Window, keys: Iterable[bytes], tokens: Iterable[int]) -> None:
+    def _note_lengths(self, window: _Slice, keys: Iterable[bytes], lengths: Iterable[int]) -> None:
         if (most := self.encoder.info.max_length) is not None:
-            window.long.update(key for key, count in zip(keys, tokens, strict=True) if count > most)
+            window.long.update(key for key, count in zip(keys, lengths, strict=True) if count > most)
 
-    def _embedded(self, window: _Window, key: bytes, text: str) -> Embedded:
+    def _embedded(self, window: _Slice, key: bytes, text: str) -> Embedded:
         self.report.texts += 1
         self.report.over_length += key in window.long
         problem = self.report.problems.get(key)

@@ -12,7 +12,7 @@ from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.encoder import Encoder, ModelInfo, Passage, Precision, PrecisionRequest, Vectors
 from chunksink.embeddings.errors import EmbeddingsError
 from chunksink.embeddings.lazy import LazyEncoder
-from chunksink.embeddings.maintenance import drop, rows_of_model, rows_of_texts
+from chunksink.embeddings.maintenance import drop, outdated_rows, rows_of_texts
 from chunksink.embeddings.pool import EncoderPool
 from chunksink.embeddings.segments import ImportReport, import_segments, segment_names
 from chunksink.embeddings.settings import EncoderSettings, open_encoder, settled
@@ -113,7 +113,7 @@ class DocumentEmbedder:
         if last := self._cache.last_outdated(self.info.fingerprint):
             if self.info.device == "endpoint":  # not earlier: a concurrent run still compares with the old model
                 cache_probes(self._encoder, self._cache)
-            drop(self._cache, rows_of_model(self._cache, self.info.fingerprint, last))
+            drop(self._cache, outdated_rows(self._cache, self.info.fingerprint, last))
 
     def fill(self, passages: Iterable[Passage], on_encoded: Callable[[int], object]) -> None:
         """Compute and cache the missing vectors of these passages."""

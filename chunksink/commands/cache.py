@@ -294,7 +294,7 @@ def export_command(place: str, model: str | None, every: bool, as_json: bool) ->
     config, storage = config_from(), open_storage(place)
     with existing_cache(config) as cache:
         chosen = _chosen(config, cache, model, every)
-        rows = sum(cache.rows_of_model(fingerprint) for fingerprint in chosen)
+        rows = sum(cache.count_rows(fingerprint) for fingerprint in chosen)
         with progress("export", rows, "vectors") as bar:
             report = segments.export_segments(cache, storage, chosen, bar.advance)
     show(as_json, {"place": storage.address, **asdict(report)}, _export_lines(report, storage.address))

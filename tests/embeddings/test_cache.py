@@ -38,7 +38,7 @@ def test_cache_returns_exactly_the_stored_vectors(cache: VectorCache) -> None:
     cache.put(encoder.info, keys, encoder.encode(texts), range(2500))
     found = cache.lookup(encoder.fingerprint, [*keys[::-1], b"\0" * 32], dimension=16)
     assert sorted(found.positions) == list(range(2500))
-    for position, vector, tokens in zip(found.positions, found.vectors, found.tokens, strict=True):
+    for position, vector, tokens in zip(found.positions, found.vectors, found.lengths, strict=True):
         assert (vector == encoder.vector(texts[2499 - position])).all()
         assert tokens == 2499 - position
     assert found.corrupt == ()

@@ -193,6 +193,13 @@ def test_prompts_precede_passages_and_queries(server: Server) -> None:
     assert [request["input"] for request in server.requests[-2:]] == [["passage: a"], ["query: b"]]
 
 
+def test_contexts_are_left_out_if_the_model_embeds_none(server: Server) -> None:
+    for mode, expected in (("", "a"), ("title, headings", "Title\n\na")):
+        encoder = connect(server, embed_context=mode)
+        encoder.encode(["a"], ["Title"])
+        assert server.requests[-1]["input"] == [expected]
+
+
 def test_long_texts_are_windowed_or_cut_and_always_counted(server: Server, cache: VectorCache) -> None:
     windows = connect(server, max_length=10, batch_texts=3)
     cut = connect(server, max_length=10, long_texts="truncate")

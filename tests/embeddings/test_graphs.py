@@ -22,10 +22,10 @@ import pytest
 
 from chunksink.embeddings import graphs
 from chunksink.embeddings.convert import convert, main, sample_texts
-from chunksink.embeddings.encoder import ModelInfo, satisfying
+from chunksink.embeddings.encoder import ModelInfo, acceptable_precisions
 from chunksink.embeddings.errors import GraphUnavailable, GraphUnreadable, ModelUnsupported
 from chunksink.embeddings.fingerprint import digest_of_files, file_digests
-from chunksink.embeddings.graphs import expected_runtime
+from chunksink.embeddings.graphs import expected_runtime, graph_of
 from chunksink.embeddings.openvino_runtime import OpenVinoRuntime
 from chunksink.embeddings.resolve import ResolvedModel
 from chunksink.embeddings.torch_runtime import form_of, read_model
@@ -237,6 +237,17 @@ def test_unloadable_graph_is_created_again_once_then_left_to_the_library(
     assert len(conversions) == 2
 
 
+def test_unloadable_int8_graph_is_created_again_from_a_new_float32_graph(
+    tiny_folder: Path, tmp_path: Path, conversions: list[list[str]]
+) -> None:
+    pytest.importorskip("nncf")
+    files = digest_of_files(file_digests(tiny_folder))
+    model = ResolvedModel("tiny", tiny_folder, "folder")
+    for renew in (False, True):
+        graph_of(model, files, tmp_path, quantized=True, renew=renew)
+    assert len(conversions) == 4
+
+
 @pytest.mark.parametrize(
     ("error", "cause", "code"),
     [
@@ -245,6 +256,7 @@ def test_unloadable_graph_is_created_again_once_then_left_to_the_library(
         (ModelUnsupported("cannot load"), ConnectionError("offline mode is enabled"), 1),
         (RuntimeError("Check failed: std::bad_alloc"), None, 1),
         (ModelUnsupported("cannot load"), OSError("there is no tokenizer"), graphs.REFUSED),
+        (GraphUnreadable("OpenVINO cannot load it: no"), None, 1),
         (GraphUnavailable("its pooling leaves out the prompt"), None, graphs.REFUSED),
     ],
 )
@@ -353,8 +365,13 @@ def test_int8_graph_is_made_from_float32_and_stays_int8(
         found = cosines(vectors, wide.encode(TEXTS))
     assert 0.9 < found.min() < 0.99999
     assert len(conversions) == 2
-    assert satisfying("float32") < satisfying("auto") == satisfying("bfloat16") < satisfying("int8")
-    assert "int8" not in satisfying("auto")
+    assert (
+        acceptable_precisions("float32")
+        < acceptable_precisions("auto")
+        == acceptable_precisions("bfloat16")
+        < acceptable_precisions("int8")
+    )
+    assert "int8" not in acceptable_precisions("auto")
 
 
 @pytest.mark.skipif(not HEAVY, reason="the real model is converted twice; CHUNKSINK_SOAK_HEAVY")

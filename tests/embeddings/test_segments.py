@@ -54,7 +54,7 @@ def test_written_segment_serves_its_vectors_after_the_import(place: Storage, cac
     found = cache.lookup(ENCODER.fingerprint, keys_of(texts), dimension=ENCODER.dimension)
     order = np.argsort(found.positions)
     assert (found.vectors[order] == ENCODER.encode(texts)).all()
-    assert found.tokens[order].tolist() == tokens
+    assert found.lengths[order].tolist() == tokens
     assert verify(cache).is_sound
 
 
