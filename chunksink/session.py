@@ -86,7 +86,7 @@ def open_session(
             state=state,
             catalog=catalog,
             intake=open_intake(config, state, log, None if compute is None else compute.workers),
-            records=FamilyReader(root, catalog, FieldSet.of(config.fields)),
+            reader=FamilyReader(root, catalog, FieldSet.of(config.fields)),
             sinks={sink.name: sink for sink in sinks},
             open_sink=partial(_open_former_sink, config, stack),
             embedders=Embedders(config, stack, encoders),

@@ -22,7 +22,7 @@ from chunksink.sinks.custom_fields import FieldSet
 from chunksink.sinks.projection import projection_id
 
 _PAGE = 1000
-# Texts in several families. `first` and `last` are one chunk of each of two families, after their family keys.
+# Texts in several families. `first` and `last` are each a family key followed by the id of a chunk of that family.
 _REPEATED = """
 select count(*) as chunks, min(family || chunk_id) as first, max(family || chunk_id) as last
 from current_chunk group by text_hash having min(family) <> max(family)
@@ -112,7 +112,7 @@ class HeldFamily:
     reason: str
     detail: str
     source: str = ""
-    """Its name; empty if it was never indexed."""
+    """The name of the source; empty if it is unknown. Only `held_families` fills it."""
 
 
 class Catalog:
@@ -159,7 +159,7 @@ class Catalog:
         )
 
     def known_partitions(self) -> list[str]:
-        """Partitions that were read once and not retired since."""
+        """Partitions that were valid at some reading and have not been retired. They may be missing now."""
         return _keys(self._db, "checksum is not null")
 
     def missing_partitions(self) -> list[str]:
@@ -258,7 +258,7 @@ class Catalog:
         return [key for (key,) in self._db.execute(select, [limit])]
 
     def repeated_texts(self) -> RepeatedTexts:
-        """With families as `sources`."""
+        """Texts that occur in several sources. The field `sources` has family keys, not names."""
         count = f"select count(*), coalesce(sum(chunks), 0) from ({_REPEATED})"
         texts, chunks = self._db.execute(count).fetchone()
         rows = self._db.execute(f"select first, last from ({_REPEATED}) order by chunks desc, 1 limit 5").fetchall()

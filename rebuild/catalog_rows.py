@@ -64,8 +64,9 @@ where partition = :key and {which}
 """
 _MAY_HAVE_MOVED = "{place} >= (select min(first) from kept where shift <> 0)"
 _CHUNKS = f"{_MAY_HAVE_MOVED.format(place='offset')} and id <= :last"
-# A family that lost its first line is undecided, and gets its new place from `decide`. `standing` has families of all
-# partitions, so the condition selects those of this one.
+# Places in the order of these statements: `chunk` is last, because the first condition reads its old offsets. A family
+# that lost its first line is undecided, and gets its new place from `decide`. The condition on `standing` names
+# families, so that SQLite finds them by its primary key.
 _MOVE = (
     ("standing", "first_offset", f"family in (select family from chunk where partition = :key and {_CHUNKS})"),
     ("current", "first_offset", _MAY_HAVE_MOVED.format(place="first_offset")),
@@ -142,7 +143,7 @@ def hash_of_line(line: bytes) -> bytes:
 
 
 class ContentOf:
-    """`content_of(line)` in SQL: one hash for lines in any order."""
+    """The SQL aggregate `content_of(line)`: one hash of all lines in a group, whatever their order."""
 
     def __init__(self) -> None:
         self._lines: list[bytes] = []
@@ -223,10 +224,11 @@ def _compare(db: Database, key: str, lines: Iterable[Line]) -> list[Place]:
 def _matches(
     stored: Iterable[Row], lines: Iterable[Line], removed: dict[bytes, tuple[int, Row]], added: dict[bytes, Place]
 ) -> Iterator[tuple[int, int, int]]:
-    """For each line in both readings: its former number, its former place, its present place.
+    """For each line in both readings: its index in the former reading, its former offset, its present offset.
 
-    Both readings advance in step. A line waits in `removed` or `added` until the other reading reaches it.
-    NeedsValidation if too many wait or a new line occurs twice."""
+    Both readings advance in step. A line waits in `removed` or `added` until the other reading reaches it. Raises
+    `NeedsValidation` if too many wait or a new line occurs twice.
+    """
     for number, (row, line) in enumerate(zip_longest(stored, lines)):
         now = hash_of_line(line[1]) if line else b""
         if row and row[2] == now:

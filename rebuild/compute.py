@@ -35,8 +35,10 @@ class Compute(Protocol):
         self, missing: Iterator[MissingText], embedder: DocumentEmbedder, on_chunks: Callable[[int], object]
     ) -> None:
         """Put vectors of these texts into the cache. Texts may be left out: the run computes what is still missing.
-        First import vectors that exist elsewhere, since `missing` compares with the cache when it is read. `on_chunks`
-        gets the number of chunks done."""
+
+        Import vectors that exist elsewhere before you read `missing`: each page of it is compared with the cache when
+        it is read. `on_chunks` gets the number of chunks done.
+        """
 
 
 def missing_texts(

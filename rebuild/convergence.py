@@ -48,7 +48,8 @@ class Convergence:
         build was scanned.
 
         With `scan`, all builds are scanned; with `deep`, scans also compare vectors; with `spot_check`, some documents
-        are compared, too. Without `sign`, a marker of another home or of an older copy is kept."""
+        are compared, too. Without `sign`, a marker of another home or of an older copy is kept.
+        """
         scanned = False
         for target in self._answering():
             with self.outcome.noting_failure(target.sink):
@@ -75,7 +76,7 @@ class Convergence:
         """The plan for the targets that answer, and for `empty` builds, which do not exist yet."""
         db, builds = self.session.state.db, [target.build_id for target in self._answering()]
         for page in unhashed(db, builds):
-            self.session.records.project(page)
+            self.session.reader.project(page)
         with self.lock():
             return Plan(db, [*builds, *empty], removals=self.session.catalog.is_whole(), empty=empty)
 
@@ -140,7 +141,7 @@ class Convergence:
         """Returns whether the build was scanned."""
         db, build_id, report = self.session.state.db, target.build_id, self.outcome.sink(target.sink)
         receipts, spots = Receipts(db, build_id), SpotCheck(db, build_id)
-        build_scan = Scan(db, target.build, build_id, self.session.records)
+        build_scan = Scan(db, target.build, build_id, self.session.reader)
         signed = target.build.marker() in {self.session.marker(build_id, stamp) for stamp in receipts.stamps()}
         if not scan:
             matches = signed and self._has_confirmed_count(target, receipts)
@@ -185,8 +186,10 @@ class Convergence:
         self._note_projection()
 
     def _has_confirmed_count(self, target: Target, receipts: Receipts) -> bool:
-        """Whether the engine has as many documents as the receipts. With open intents this is unknown: True if the next
-        plan closes all of them."""
+        """Whether the engine has as many documents as the receipts.
+
+        That cannot be known with open intents: then True if the next plan closes all of them.
+        """
         if receipts.has_intents():
             return not receipts.has_lasting_intents(removals=self.session.catalog.is_whole())
         return target.build.count() == receipts.documents()

@@ -111,7 +111,7 @@ class DocumentEmbedder:
     def drop_outdated(self) -> None:
         """Remove old vectors that were not replaced after `recompute_all`: no current text needs them."""
         if last := self._cache.last_outdated(self.info.fingerprint):
-            if self.info.device == "endpoint":  # not earlier: a concurrent run still compares with the old model
+            if self.info.device == "endpoint":  # only now: other runs still compare it with the old model's probes
                 cache_probes(self._encoder, self._cache)
             drop(self._cache, outdated_rows(self._cache, self.info.fingerprint, last))
 
@@ -190,7 +190,8 @@ class Embedders:
     def drop_texts(self, text_hashes: Sequence[str]) -> int:
         """Drop the vectors of these texts, of every model and in every context; returns how many there were.
 
-        Segments may contain them, so their other vectors are imported, and the files removed."""
+        Segments may contain them, too. So all segments are imported first, and their files removed.
+        """
         with VectorCache.open(self._cache_file, replace_damaged=False) as cache:
             for storage in map(open_storage, self._segment_places):
                 names = segment_names(storage)

@@ -30,8 +30,8 @@ from chunksink.sinks.document import Family, Vectors
 EMBEDDED_AT_ONCE = 512
 """Documents, where a long text counts as several: a few seconds of work, so that progress is visible."""
 WRITTEN_AT_ONCE = PART
-"""Documents of a batch. A flush takes a second or more, even after few documents. A batch ends with its first part of
-this size, so that none has two parts of one family. The first batch is smaller."""
+"""Documents of a batch: a flush takes a second or more, even after few documents. A part of a large family that has
+this size ends its batch, so that no batch has two parts of one family. The first batch is smaller."""
 REMOVED_AT_ONCE = 5000
 """Families."""
 
@@ -83,13 +83,14 @@ class Executor:
             families = [family for family, _ in pairs]
             needed = plan.builds_of([each.family for each in families])
             changed = {build: plan.changed_documents(build, sorted(keys)) for build, keys in needed.items()}
-            projected = [each.projected for each in families if each.last]  # in this thread, while the engines write
+            # Computes hashes, in this thread, while the engines write the previous batch.
+            projected = [each.projected for each in families if each.last]
             yield _Batch(families, projected, [vectors for _, vectors in pairs], needed, changed)
 
     def _embedded(self, plan: Plan, on_progress: Progress) -> Iterator[tuple[ProjectedFamily, Vectors | None]]:
         """Families with their vectors; without vectors if only sinks without vectors get them."""
         with_vectors = [target.build_id for target in self.targets if target.holds_vectors]
-        families = (each for page in plan.families_to_write() for each in self.session.records.families(page))
+        families = (each for page in plan.families_to_write() for each in self.session.reader.families(page))
         for group in _by_size(families, EMBEDDED_AT_ONCE, lambda projected: projected.size):
             needed = plan.builds_of([each.family for each in group])
             to_embed = set[str]().union(*(needed[build] for build in with_vectors))

@@ -96,7 +96,7 @@ class Explanation:
     vector_key: str
     """Names its vector in the cache."""
     context: str
-    """What the live model reads before the text; empty for a chunk that does not count."""
+    """What the live model reads before the text. Empty if that is nothing, or if the chunk is not in the index."""
     standings: tuple[Occurrence, ...]
     held: str | None
     generation: str

@@ -33,7 +33,8 @@ group by c.family, c.partition
 """
 
 _OF_TENANT = "(t.tenant_id is null or s.family = family_key(s.parent_id, t.tenant_id))"
-# A tombstone also retires the versions that the withdrawn document superseded: an older text must not come back.
+# A tombstone that names a source retires its older versions in other partitions (first branch). One that names a
+# document retires that version and all older ones (second branch): an older text must not come back.
 _DECIDE_CURRENT = f"""
 create temp table decided as
 with mine as (select * from standing where family in (select family from undecided)),
@@ -90,8 +91,8 @@ select family, 'duplicate id', min(detail) from (
 ) join current on family in (one, other) group by family
 """.format(**{name: _CLAIMANT.format(name) for name in ("mine", "theirs")})
 
-# If one version of a family is in two partitions without a common id, each has a part of it; else one is a copy.
-# Usually one id is in all partitions. Only otherwise are partitions compared in pairs.
+# If one version of a family is in two partitions, a common chunk id shows that one is a copy. Without one, each has a
+# part of the family. Usually one id is in all partitions; if not, partitions are compared in pairs.
 _HOLD_SPLITS = """
 with several as materialized (
     select family, version, min(partition) as one, count(distinct partition) as partitions from edition

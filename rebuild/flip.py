@@ -17,7 +17,10 @@ from chunksink.sinks.errors import BuildBroken, BuildMissing, Refused, SinkError
 
 
 def flip(session: Session, generation: Generation, *, adopt: bool = False) -> None:
-    """Switch all sinks, then the pointer. It can be repeated after a kill. If a sink refuses, all are switched back."""
+    """Switch all sinks, then the pointer. It can be repeated after a kill.
+
+    If a sink refuses, those with a live build are switched back to it.
+    """
     public = session.state.public_builds()
     changing = {name: build for name, build in generation.builds.items() if public.get(name) != build}
     require_ours(session, changing, adopt=adopt)

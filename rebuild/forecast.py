@@ -129,7 +129,7 @@ def plan_sync(
         return SyncPlan(plan, builds, dict.fromkeys(builds, _NO_BUILD), None, {})
     outcome = RunOutcome()
     with open_targets(session, live, outcome, Opening(make=False, adopt=adopt)) as targets:
-        # A sync recreates them: a run was killed while it wrote them.
+        # Builds that a sync recreates, because a run was killed while it wrote them.
         left_unfinished = {name for name in outcome.failed if was_left_unfinished(session, live.builds[name])}
         convergence = Convergence(session, targets, embedder, outcome)
         convergence.check(sign=False)
@@ -203,7 +203,7 @@ def forecast(session: Session, planned: SyncPlan, model: ModelInfo) -> Forecast:
         cost=None if price is None else texts.tokens / 1_000_000 * price,
         sinks=sinks,
         added=tuple(
-            each.label for each in session.records.families(plan.examples("write", False, _EXAMPLES)) if each.last
+            each.label for each in session.reader.families(plan.examples("write", False, _EXAMPLES)) if each.last
         ),
         changed=tuple(plan.examples("write", True, _EXAMPLES)),
         removed=tuple(plan.examples("remove", True, _EXAMPLES)),
@@ -252,7 +252,7 @@ def _texts_to_embed(session: Session, plan: Plan, builds: Sequence[str], model: 
         missing += len(misses)
         size += sum(text.place.length for text in misses)
         sample = sorted([*sample, *misses], key=attrgetter("key"))[:SAMPLE]  # sorted by hash, so as good as random
-    passages = list(session.records.passages(sorted(sample, key=attrgetter("partition"))))
+    passages = list(session.reader.passages(sorted(sample, key=attrgetter("partition"))))
     share = size / max(1, sum(text.place.length for text in sample))
     inputs = [
         context_before(each.text, each.context) + each.text if model.embed_context else each.text for each in passages

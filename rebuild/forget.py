@@ -143,7 +143,8 @@ def _texts_of_others(session: Session, families: set[str], texts: set[str]) -> s
 
 
 def _erase_records(session: Session, families: Iterable[str]) -> tuple[str, ...]:
-    """Erase all but current chunks from `state.db`; returns the partitions that still contain the families."""
+    """Erase these families from `state.db`, except their chunks in valid partitions. Returns the partitions that still
+    contain the families."""
     db = session.state.db
     partitions: set[str] = set()
     with write_transaction(db):
@@ -157,7 +158,7 @@ def _erase_records(session: Session, families: Iterable[str]) -> tuple[str, ...]
             db.execute(f"insert or ignore into undecided {changed}", {"family": family})
             absent = "select key from partition where state <> 'valid'"
             db.execute(f"delete from chunk where family = ? and partition in ({absent})", [family])
-        # An invalid partition file still contains the source, so it is read again once it is valid.
+        # The file of an invalid partition may still contain the source, so the next run reads it again.
         findings = (
             "delete from finding where partition in (select key from partition where state <> 'valid' and key = ?)"
         )

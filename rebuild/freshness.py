@@ -24,8 +24,8 @@ class Freshness:
 
     lag: float | None
     """Age of the oldest change that the live index has not confirmed; 0 if there is none, None if the chunks are
-    missing. A change is as old as its partition, or as the first run that met it, but no older than the last complete
-    update."""
+    missing. A change is as old as the files of its partition, or as the first run that met it, but no older than the
+    last complete update."""
     updated: float | None
     """Age of the last sync, repair or rebuild that confirmed every change."""
     verified: float | None

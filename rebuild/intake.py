@@ -123,7 +123,8 @@ class Intake:
         return True
 
     def _had_no_finding(self, key: str) -> bool:
-        """Whether it was valid without findings under the same rules. Without `manifest` its rows may be wrong."""
+        """Whether it was valid without findings under the same rules. If the column `manifest` is null, its rows may be
+        wrong."""
         select = "select signature from partition where key = ? and state = ? and manifest is not null"
         signature, *_ = self.state.db.execute(select, [key, VALID]).fetchone() or [None]
         same_rules = signature is not None and signature.startswith(self._with_rules(""))
@@ -160,7 +161,7 @@ class Intake:
         return self._with_rules(files), is_settled
 
     def _with_rules(self, files: str) -> str:
-        """The signature of a partition: what the result of reading depends on, files and rules of validation."""
+        """The signature of a partition: the rules of validation, and `files`, the signature of its files."""
         checksums = "source_checksum " if self.require_source_checksum else ""
         fields = f"fields {self.fields.digest} " if self.fields.fields else ""
         return f"rules {RULES} {checksums}{fields}{files}"

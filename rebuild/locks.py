@@ -56,7 +56,7 @@ class WriterLock(_HomeLock):
 
 
 class RebuildLock(_HomeLock):
-    """Held while new builds are made, or while none may be made. Syncs do not need it."""
+    """Held by a run that makes new builds, and by an erasure, during which none may be made. Syncs do not need it."""
 
     def __init__(self, home: Path) -> None:
         super().__init__(home, "rebuild", WAIT_SECONDS, f"another run is building in {home}, or erasing from it")

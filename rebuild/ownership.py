@@ -71,8 +71,10 @@ def shown_build(session: Session, sink: Sink, *, adopt: bool, sign: bool = False
 
 
 def _check_unmarked(session: Session, sink: Sink, recorded: str, *, adopt: bool, sign: bool) -> None:
-    """The public name shows a build without a marker, or nothing. It counts as the recorded build if most of its
-    documents are of sources that the records confirm."""
+    """Called if the public name shows no build with a marker.
+
+    Raises `OtherHome` unless most of a sample of the recorded build's documents are of sources in the records.
+    """
     db = session.state.db
     if recorded in sink.builds():
         return
@@ -124,7 +126,7 @@ def recover_receipts(session: Session, others: Iterable[str]) -> list[str]:
             if build_id is None:
                 continue
             with closing(sink.open(build_id)) as build:
-                scan = Scan(session.state.db, build, build_id, session.records)
+                scan = Scan(session.state.db, build, build_id, session.reader)
                 with session.timed(f"scan {sink.name}", build.count(), "chunks") as bar:
                     scan.run(bar.advance, removals=False)
                 scan.make_receipts()

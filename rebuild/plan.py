@@ -144,8 +144,11 @@ class Plan:
     def texts_to_write(
         self, size: int, builds: Sequence[str], in_context: bool
     ) -> Iterator[list[tuple[TextPlace, int]]]:
-        """Distinct texts to write to these builds, in pages and in their order on disk: for each its longest chunk,
-        and its number of chunks. With `in_context`, equal texts in different contexts are distinct."""
+        """Distinct texts to write to these builds, in pages and in their order on disk.
+
+        Each has the place of the longest chunk with the text, and the number of chunks with it. With `in_context`,
+        equal texts in different contexts are distinct.
+        """
         context = "context" if in_context else "x''"
         rows = self._db.execute(
             f"select partition, offset, max(length), text_hash, {context} as above, count(*) from family_chunk "

@@ -49,7 +49,7 @@ prevents the flip."""
 @dataclass(frozen=True)
 class RebuildOptions(RunOptions):
     keep: frozenset[str] = frozenset()
-    """Share the live builds of these sinks, which this run does not write."""
+    """Keep the live builds of these sinks. Sinks that this run writes do not count."""
     fresh_cache: bool = False
     """Compute every vector again."""
     leave_out_held: bool = False
@@ -246,7 +246,7 @@ class Rebuild:
         """Runs in its own thread, with its own connection."""
         cached = self.embedder.expected if self.options.deep and target.holds_vectors else None
         with State(self.session.state.home) as state:
-            scan = Scan(state.db, target.build, target.build_id, self.session.records.with_state(state))
+            scan = Scan(state.db, target.build, target.build_id, self.session.reader.with_state(state))
             began = utc_now()
             scan.run(on_chunks, removals=removals, cached=cached)
             if scan.is_clean():

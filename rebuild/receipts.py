@@ -100,8 +100,7 @@ class Receipts:
         return exists(self.db, "intent where build = ?", [self.build_id])
 
     def has_lasting_intents(self, *, removals: bool) -> bool:
-        """Whether the next plan leaves an intent open, because its family is held. Without `removals`, a plan removes
-        nothing either."""
+        """Whether the next plan leaves an intent open: its family is held, or is gone while `removals` is False."""
         retired = "" if removals else "or family not in (select family from current)"
         return exists(
             self.db, f"intent where build = ? and (family in (select family from held) {retired})", [self.build_id]

@@ -79,8 +79,10 @@ def brake(db: Database, live_builds: Sequence[str], allowed: int) -> None:
 
 
 def brake_refusals(db: Database, sink: str, live_build: str, new_build: str, allowed: int) -> None:
-    """Stop a flip to a build whose engine refused a large share of the documents. Not if the live build lacks about as
-    many, or `allowed` covers them."""
+    """Stop a flip to a build whose engine refused a large share of the documents.
+
+    The flip is not stopped if the live build lacks about as many, or if `allowed` covers the refused ones.
+    """
     new = Receipts(db, new_build)
     refused, before = new.refused(), Receipts(db, live_build).refused()
     total = refused + new.documents()

@@ -115,7 +115,7 @@ class RunOutcome:
 @dataclass(frozen=True)
 class RunReport:
     """The final report. `status` is the first of these that applies: `failed` (a sink could not be written), `held`
-    (chunks are missing or invalid), `refused` (an engine refused documents), `ok`."""
+    (partitions are missing or invalid, or sources are held), `refused` (an engine refused documents), `ok`."""
 
     run_id: str
     generation: str
@@ -189,7 +189,7 @@ def conclude(
         if name in session.sinks or name in outcome.failed
     }
     for name, error in outcome.failed.items():
-        # That the chunks are invalid is in `held` and `findings`.
+        # A sink that was not built because of invalid chunks has no entry: `held` and `findings` explain it.
         if name not in builds and not isinstance(error, InvalidBus):
             sinks[name] = outcome.sinks[name]
     written = [build for name, build in builds.items() if name in session.sinks]

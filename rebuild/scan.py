@@ -120,7 +120,7 @@ class Scan:
     build: Build | None
     """None if the build is missing, so it has no documents."""
     build_id: str
-    records: FamilyReader
+    reader: FamilyReader
     damage: str = ""
     """Why the engine's searches do not find its documents; "" if they do."""
     unjudged: int = 0
@@ -131,7 +131,7 @@ class Scan:
         have no valid chunks. `removals` is False while partitions are missing or invalid: then documents without a
         source do not count as extra."""
         for page in unhashed(self.db):
-            self.records.project(page)
+            self.reader.project(page)
         self._read(self.build.scan(content=True) if self.build else (), on_chunks)
         self._compare()
         if removals:
@@ -237,7 +237,7 @@ class Scan:
             stored[family][id] = hash
         rows = self.db.execute(f"{_REFUSED} and d.{these}", [self.build_id, *families])
         refused = {id for (id,) in rows}
-        for expected in self.records.families(families):
+        for expected in self.reader.families(families):
             yield from _differences(expected, stored[expected.family], refused)
 
     def _wrong_vectors(self, build: Build, cached: Lookup) -> Iterator[str]:

@@ -98,7 +98,7 @@ create view current_chunk as
     select c.*, u.first_offset, u.taken from current u
     join chunk c on c.family = u.family and +c.partition = u.partition
     where c.source_checksum is u.source_checksum;
--- The same rows, for queries by family: they skip former versions.
+-- The same rows, for queries by family: the index lets them skip other partitions.
 create view family_chunk as
     select c.*, u.first_offset, u.taken from current u
     cross join chunk c indexed by chunk_family on c.family = u.family and c.partition = u.partition

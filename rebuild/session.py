@@ -72,7 +72,7 @@ class Session:
     state: State
     catalog: Catalog
     intake: Intake
-    records: FamilyReader
+    reader: FamilyReader
     sinks: Mapping[str, Sink]
     """The sinks that this run writes."""
     open_sink: Callable[[str], Sink]

@@ -26,7 +26,8 @@ LEAST_DOCUMENTS, MOST_DOCUMENTS = 20, 200
 LARGEST = 2000
 """Most documents of a source. Larger sources are left to `verify`: reading one takes longer than an idle sync."""
 AT_REST_FACTOR = 10
-"""A build that is opened only for the check gets parts ten times as large: comparing one takes as long as opening."""
+"""Parts are this many times larger in builds that need not be opened otherwise: comparing one takes as long as opening
+the build."""
 _ROUNDS_AFTER_A_WRITE = 2
 """Two, because the current round may already be past the documents that another program has written."""
 
@@ -88,7 +89,8 @@ class SpotCheck:
         self._save()
 
     def _next_families(self, part: int) -> list[str]:
-        """The next families with at least `part` documents. At the end of the build, starts the next round."""
+        """The next families, which together have at least `part` documents. At the end of the build, starts the next
+        round."""
         families, documents = list[str](), 0
         rows = self._db.execute(_COMPARABLE, [self._build_id, self._position, part + 1]).fetchall()
         for family, size, is_comparable in rows:

@@ -43,7 +43,7 @@ class SyncOptions(RunOptions):
 
 
 def sync(session: Session, options: SyncOptions = SyncOptions()) -> RunReport:
-    """Sync the live builds, and build missing ones. A named plan builds none, because plans are for live builds."""
+    """Sync the live builds, and build missing ones. With `only_plan`, no missing build is made."""
     outcome = RunOutcome()
     while True:
         with session.lock(WAIT_SECONDS):
@@ -198,7 +198,7 @@ def _retry_refused_texts(session: Session, embedder: DocumentEmbedder, targets: 
                 refused = receipts.next_without_vector(_RETRIED_TEXTS)
                 documents = [
                     document
-                    for projected in session.records.families(list(refused))
+                    for projected in session.reader.families(list(refused))
                     for document in projected.documents
                     if document.id in refused[projected.family]
                 ]
@@ -214,4 +214,4 @@ def _fill_cache(session: Session, embedder: DocumentEmbedder) -> None:
     with session.timed("embed", None, "texts") as bar:
         for page in session.catalog.readable_texts():
             cached = embedder.cached([place.key for place in page])
-            embedder.fill(session.records.passages([place for place in page if place.key not in cached]), bar.advance)
+            embedder.fill(session.reader.passages([place for place in page if place.key not in cached]), bar.advance)

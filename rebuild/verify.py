@@ -74,7 +74,7 @@ class VerifyReport:
     sinks: dict[str, SinkCheck]
     """Results of sinks that could be read; a missing or broken build has no documents."""
     failed: dict[str, SinkError | OtherHome]
-    """Sinks that could not be read, whose searches do not find their documents, or that show another home's build."""
+    """Sinks that could not be read, whose searches miss documents, whose marker is lost, or that another home uses."""
     unconfigured: tuple[str, ...]
     """Sinks of the live index that are no longer configured; they were not checked."""
     unbuilt: tuple[str, ...]
@@ -226,7 +226,7 @@ def _compared(
     build_id = live.builds[name]
     receipts = Receipts(session.state.db, build_id)
     holds_vectors = session.sinks[name].wants_vectors and live.holds_vectors
-    scan = Scan(session.state.db, target.build if target else None, build_id, session.records)
+    scan = Scan(session.state.db, target.build if target else None, build_id, session.reader)
     with session.timed(f"verify {name}", receipts.documents(), "chunks") as bar:
         scan.run(bar.advance, removals=session.catalog.is_whole(), cached=cached if holds_vectors else None)
     families, chunks, digest = scan.totals(live.model_fingerprint if holds_vectors else None)

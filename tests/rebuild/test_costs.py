@@ -30,7 +30,7 @@ def steps_to_repair(tmp_path: Path, chunks: int) -> int:
     put(home, "memory", [altered(document, id=f"{document.id}-copy") for document in projected(long)])
     with home.session() as session, live_build(home, "memory") as build:
         build_id = home.live().builds["memory"]
-        scan = Scan(session.state.db, build, build_id, session.records)
+        scan = Scan(session.state.db, build, build_id, session.reader)
         scan.run(lambda _documents: None, removals=True)
         assert len(scan.drift("extra")) == chunks
         with counted_steps(session.state.db) as steps:
@@ -80,6 +80,6 @@ def test_batch_is_limited_by_its_texts(tmp_path: Path) -> None:
     assert batches[0] * 20 <= EMBEDDED_AT_ONCE + 20
     assert max(batches) * 20 <= WRITTEN_AT_ONCE + EMBEDDED_AT_ONCE
     with home.session() as session:
-        assert len(list(session.records.families())) == 400
-        kept = sum(len(each.documents[0].text) for each in session.records._kept.values())
+        assert len(list(session.reader.families())) == 400
+        kept = sum(len(each.documents[0].text) for each in session.reader._kept.values())
     assert long < kept <= (KEPT_DOCUMENTS + 20) * LONG_TEXT

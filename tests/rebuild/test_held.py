@@ -100,7 +100,7 @@ def test_scan_accepts_the_confirmed_older_version(damage: Damage, root: BusRoot,
     commit(root, "p2", [*source("docs/b.md", "b, edited", version="2"), *OLD_C], at=FEBRUARY)
     with indexed.session() as session:
         session.refresh()
-        session.records.project([B])
+        session.reader.project([B])
     put_back = damaged(root, "p2", damage)
     for _ in range(3):
         assert indexed.verify().ok
