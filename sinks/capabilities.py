@@ -63,7 +63,8 @@ class SupportsNearest(Protocol):
         """The ids of the nearest documents, as a search without filters finds them."""
 
     def index_size(self) -> int | None:
-        """How many vectors a search can visit, including deleted ones; None if unknown."""
+        """How many vectors a search can visit, including deleted ones. None if the engine keeps no deleted vectors or
+        the number is unknown."""
 
 
 class SupportsAddress(Protocol):
@@ -109,7 +110,8 @@ class SupportsFamilies(Protocol):
 
 
 class SupportsPatterns(Protocol):
-    """A keyword reader that lists the sources that match patterns. Other engines cannot filter by patterns."""
+    """A keyword reader that lists the families whose fields match patterns. It may refuse some patterns with
+    `InvalidFilter`."""
 
     def sources(self, filters: Sequence[Filter], limit: int) -> list[str]:
         """The families of all documents that pass; at most `limit`."""

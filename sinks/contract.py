@@ -49,8 +49,8 @@ class RefusedDocument:
 class Stored:
     """One document as stored in the engine. A missing hash is "".
 
-    With `content=True` a scan also reads `document` and computes both hashes from it, as far as the sink stores the
-    fields that they depend on. With `vectors=True` it reads `vector`.
+    With `content=True` a scan also reads `document` and computes both hashes from it. A sink that stores no text
+    returns the stored hash of the text. With `vectors=True` a scan reads `vector`.
     """
 
     id: str
@@ -97,10 +97,10 @@ class Build(Protocol):
     def replace(self, families: Sequence[Family]) -> int:
         """Replace these families. May return before anything is done. Returns how many documents it sends.
 
-        A sink may skip documents that it lists with the same id and `document_hash`, except those in the family's
-        `rewrite`. After the engine has confirmed the documents, the sink lists these families and removes all other
-        documents. A document that moved to another family stays, because it is already stored under that family.
-        A refused document is left out without affecting the others. The later of two replacements of a family counts.
+        A sink may skip a document that the engine already has with the same id and `document_hash`, unless the family's
+        `rewrite` names it. After the engine has confirmed the documents, the sink removes all other documents of these
+        families. A document that moved to another family stays, because the engine has it under that family. A refused
+        document does not affect the others. The later of two replacements of a family counts.
         """
 
     def delete(self, parent_ids: Sequence[str]) -> None:
@@ -143,8 +143,8 @@ class Sink(Protocol):
     def create(self, marker: Marker, dimensions: int | None = None) -> Build:
         """Create, sign and open the build `marker.build_id`. `dimensions` is the length of its vectors.
 
-        Opens an existing build unchanged, and signs it only if it has no marker, because its creator was killed. The
-        build may belong to another home: the caller must compare `marker()` with its own marker.
+        Opens an existing build unchanged. Signs it only if it has no marker: then its creator was killed. The build may
+        belong to another home: the caller must compare `marker()` with its own marker.
         """
 
     def open(self, build_id: str) -> Build:

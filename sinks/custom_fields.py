@@ -95,7 +95,7 @@ class FieldSet:
         return [field.name for field in self.fields if field.options.facet and field.options.filter]
 
     def rules(self, *, require_source_checksum: bool) -> Rules:
-        """The rules for chunks that have values of these fields."""
+        """The rules by which chunks are checked. A value that does not fit one of these fields is a warning."""
         return Rules(require_source_checksum, self if self.fields else None)
 
     def display_value(self, name: str, value: Any) -> Any:

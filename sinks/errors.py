@@ -73,7 +73,7 @@ class RefusedData(Refused):
 
 @contextmanager
 def replace_errors(ours: Callable[[BaseException], SinkError | None], secrets: Collection[str] = ()) -> Iterator[None]:
-    """Raise the error that `ours` returns for a foreign one; None keeps it.
+    """Translate foreign errors: raises the error that `ours` returns for one, or the foreign error if that is None.
 
     Secrets are removed from messages, because a proxy may repeat the request in its answer.
     """

@@ -75,7 +75,7 @@ PROJECTION: tuple[FieldRule, ...] = (
     FieldRule(
         "parent_id",
         "the family key: `parent_id` of the chunk, else sha256 of its normalised source, else of its `document_id`; "
-        "hashed with the tenant if there is one",
+        "hashed again with the tenant, and if it is not 64 hex digits",
         derive=lambda r, _: identity.family_key(identity.parent_id(r), identity.tenant_id(r)),
         filter="equal",
     ),
@@ -107,7 +107,7 @@ PROJECTION: tuple[FieldRule, ...] = (
     ),
     FieldRule(
         "headings",
-        "headings above the chunk, outermost first; every list is limited to its first 256 members",
+        "headings above the chunk, outermost first; as in all lists, at most 256",
         (
             *_paths("headings", "metadata"),
             *_paths("headings_path", "metadata", "span"),
@@ -175,7 +175,7 @@ PROJECTION: tuple[FieldRule, ...] = (
     # --- source -----------------------------------------------------------------------------------------------
     FieldRule(
         "source_uri",
-        "name of the source: the one that identity uses, else any other name",
+        "name of the source: the one that `parent_id` is computed from, else any other name",
         (
             "provenance.source_uri",
             "provenance.source_ref",
@@ -190,7 +190,7 @@ PROJECTION: tuple[FieldRule, ...] = (
     ),
     FieldRule(
         "path",
-        "path of the file; else `source_uri` if that is a path or a file: URL",
+        "path of the file; else the path in `source_uri`, if that is a path or a URL that begins with `file:`",
         ("source.path", *_paths("path", "metadata"), "metadata.file_path"),
         derive=lambda _, above: values.path_of(above["source_uri"]) if above["source_uri"] else None,
         filter="pattern",

@@ -61,8 +61,10 @@ class Replacements:
         self._refused: dict[str, RefusedDocument] = {}
 
     def begin(self, families: Iterable[Family]) -> list[Family]:
-        """Call it before the first write. Returns the families to write: the last version of each. Their documents are
-        not surplus until `add` is called."""
+        """Call it before the first write. Returns the families to write: the last version of each.
+
+        None of their documents is surplus until `add` has got the last part of the family.
+        """
         latest = {family.parent_id: family for family in families}
         for parent_id, family in latest.items():
             self._incomplete.add(parent_id)

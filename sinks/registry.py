@@ -26,7 +26,7 @@ _OURS = "chunksink"
 
 
 def open_sink(name: str, home: Path, options: Mapping[str, Any]) -> Sink:
-    """The sink of this name. Imports its engine, but does not call it yet."""
+    """The sink of this name. Imports the sink's package, but does not call the engine yet."""
     entry_point = require_sink(name)
     try:
         factory = entry_point.load()

@@ -1,4 +1,4 @@
-"""A survey of chunks for their producer: which fields they fill, and which values no field can read or uses.
+"""A survey of chunks for their producer: which fields they fill, which values cannot be read, and which are not used.
 
 The projection leaves out such values without an error, so that they do not keep a chunk out of the index.
 """

@@ -257,7 +257,7 @@ def anchor(value: Any) -> str | None:
 
 
 def path_of(source: str) -> str | None:
-    """The path of a source named by a path or a file: URL; None for other names (https:, doi:)."""
+    """The path in the name of a source: of a path, or of a URL that begins with `file:`. None for other names."""
     if not _SCHEME.match(source):
         return source
     try:

@@ -51,7 +51,7 @@ Read = Callable[["Collection", Sequence[Filter], dict[str, "Candidates | None"]]
 def of_few(
     collection: "Collection", filters: Sequence[Filter], _known: dict[str, "Candidates | None"], *, more_than: int
 ) -> Candidates | None:
-    """Up to 1,000 documents; None if more pass the filters, or no more than `more_than`, which the graph has found."""
+    """The documents that pass the filters. None if they are over 1,000, or at most `more_than`, found by the graph."""
     candidates = _read(collection, filters, _FEW)
     return candidates if candidates is not None and len(candidates.ids) > more_than else None
 

@@ -37,8 +37,11 @@ class Folder:
         return handle
 
     def open(self, build_id: str, *, writing: bool) -> Handle:
-        """For a writer the build is opened on first use if the seal has its state: importing Chroma and opening a build
-        takes most of a second, which is most of the time of a sync without changes (ADR 0020)."""
+        """Open a build. For a writer it is opened on first use if the seal has its state.
+
+        Importing Chroma and opening a build take most of a second, which is most of the time of a sync without changes
+        (ADR 0020).
+        """
         path = build_folders.existing_folder(self._root, build_id)
         handle = self._handle(path, writing=writing)
         if not writing or seal.snapshot(path) is None:

@@ -181,7 +181,10 @@ def signature_of(database: Path | None) -> Signature | None:
 
 
 def stable_signature(database: Path | None) -> Signature | None:
-    """The current signature; None if a later write might leave it equal. Waits once if the file is very new."""
+    """The current signature. If the file has just changed, waits once.
+
+    None if the file keeps changing: another write at the same moment could leave the signature as it is.
+    """
     for attempt in range(2):
         signature = signature_of(database)
         if signature is None or signature.is_settled(time.time_ns()):

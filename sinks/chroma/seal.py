@@ -62,7 +62,7 @@ def write(path: Path, state: Snapshot | None) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove the seal when a writer begins."""
+    """Replace the seal by an empty one when a writer begins."""
     _save(path, Seal())
 
 
@@ -184,7 +184,7 @@ def _save(path: Path, seal: Seal) -> None:
 
 
 def _check_lock(path: Path, *, is_reader: bool = False) -> AbstractContextManager[None]:
-    """Allows one check at a time: two would mistake each other for writers."""
+    """Allows one check at a time. A check locks the writers' file for a moment, and another would see a writer."""
     return _locked(os.open(path, os.O_RDONLY | os.O_CLOEXEC), path, is_reader=is_reader)
 
 

@@ -56,8 +56,10 @@ class ChromaSink:
 
 
 class EmbeddedChromaSink(ChromaSink):
-    """Builds in a folder. After `prepare`, a separate process fills the next new build. Other builds are written in
-    this process, because starting another takes a second. That pays only for many writes."""
+    """Builds in a folder. After `prepare`, a separate process fills the next new build.
+
+    Starting that process takes a second, which pays only for many writes. So other builds are written in this process.
+    """
 
     def __init__(self, root: Path, *, store_text: bool = True) -> None:
         super().__init__(Folder(root), store_text=store_text)

@@ -2,8 +2,8 @@
 
 In this process they could not: Chroma holds Python's global lock while it writes or reads.
 
-The process handles one call at a time. When this process ends, the pipe closes, and the other process ends after its
-current call. Each call checks the pipe within its turn, so no call begins after the next writer has had a turn.
+The process handles one call at a time. When our process ends, the pipe closes. The other process checks the pipe at the
+start of each turn, and ends if it is closed. So it never writes after the next writer has had a turn.
 """
 
 import subprocess
@@ -52,7 +52,7 @@ class Worker:
 
     def call(self, name: str, *arguments: Any) -> Any:
         """Call a method of the build in the process, and return its result or raise its error. A process that does not
-        answer is killed; it may be stopped."""
+        answer, perhaps because it is suspended, is killed."""
         timer = Timer(ANSWER_SECONDS, self._process.kill)
         timer.daemon = True
         try:

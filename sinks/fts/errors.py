@@ -9,7 +9,7 @@ from pathlib import Path
 from chunksink.chunkbus.shortage import shortage
 from chunksink.sinks.errors import REPAIR_REBUILDS, BuildBroken, OutOfResources, Refused, Transient
 
-# Messages that are more exact than the error code. For a constraint of ours, SQLite adds the column.
+# Damage that only the message shows. FTS5 reports a failed constraint without a column; for ours, SQLite adds it.
 _FOREIGN_CONSTRAINT = "constraint failed"
 _DAMAGE = re.compile("no such table|no such column|decode to UTF-8|invalid fts5 file format|vtable constructor failed")
 

@@ -62,8 +62,10 @@ def longer(query: Query) -> str:
 
 
 def guessed(query: Query) -> str:
-    """The part of `longer` that is uncertain: words whose other forms begin as typed, but perhaps not the form in the
-    text. Empty if there are none."""
+    """The uncertain part of `longer`: one form of these words begins as typed, but the form in the text may not.
+
+    Empty if there are no such words.
+    """
     if not (guesses := beginning_of(query.prefix).guessed):
         return ""
     return f"({any_of(guesses)}) NOT ({' OR '.join([word(query.prefix), *_stem_prefixes(query.prefix)])})"

@@ -1,7 +1,8 @@
 """Facets: the values of fields in the matching rows, with the number of families of each.
 
-Reading rows takes most of the time. So a connection caches a table of all rows until the build changes, once its
-answers together have read half as many rows as the build has. Then an answer needs only the numbers of its rows.
+Reading rows takes most of the time. When the answers of a connection have read half as many rows as the build has, it
+reads all rows into a table, and keeps the table until the build changes. Then an answer needs only the numbers of its
+rows.
 """
 
 from collections import defaultdict

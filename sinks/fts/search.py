@@ -15,7 +15,7 @@ from chunksink.sinks.fts.tenant import K1, tenant_of
 from chunksink.sinks.fts.text_patterns import TextCheck
 from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece, Sort, Value
 
-_READ_TEXTS = 500  # of the best hits, if the index cannot decide whether they have the query as typed
+_READ_TEXTS = 500  # so many of the best hits are read, if the index cannot show whether they match as typed
 _NOT_AS_TYPED = 0.1  # share of the score that a row keeps if it has a word only in another form
 _FEW_ROWS = 20  # a name in at most this many rows identifies a thing
 _ONE_KIND_ONLY = 0.5  # factor of a row that matches only the words or only the runs, whose BM25 scales differ
@@ -68,8 +68,10 @@ class Search:
         return self._hits(self._checked(ranked, text_checks)[:limit])
 
     def highest_score(self, query: Query) -> float | None:
-        """The BM25 score that a document with all words would have. None for runs, because they overlap. None also if a
-        document has all words, or all rare names with digits (E-417): then the best hit has the highest score."""
+        """The BM25 score that a document with all words would have. None for runs, because they overlap.
+
+        None also if a document has all words, or all rare names with digits (E-417): the best hit then has that score.
+        """
         query = self._rarest(query)
         if query.runs or not query.words or self._any_has_all(query):
             return None
@@ -108,8 +110,11 @@ class Search:
         return replace(query, words=words, prefix=query.prefix if query.prefix in words else "")
 
     def _prefix_weight(self, query: Query) -> float:
-        """The weight of words that only begin with the last word. Each is rarer than the last word itself, so its idf
-        would be higher. This weight replaces it by the idf of all these words together."""
+        """The weight of words that only begin with the last word.
+
+        Without the last word itself they are rarer, so their idf would be too high. The weight lowers it to the idf of
+        all of them together with the last word.
+        """
         if not query.prefix:
             return statements.PREFIX_WEIGHT
         rows = self._about_rows()

@@ -57,7 +57,8 @@ _PHRASES = re.compile(r'"(?:[^"]|"")*"(?: \*)?')
 PREFIX_WEIGHT = 0.5
 """For words that begin with the last word, because it may be complete."""
 JOINED_WEIGHT = 0.5
-"""Extra weight of words that were typed joined (dry-run) where they are adjacent, and of compounds."""
+"""Added to the weights of the parts: for the parts of a joined word (dry-run) where they are adjacent, and for a
+compound."""
 _INCOMPLETE = 0.85
 """Factor of a row that lacks one of a few words. Also of a row that has none of them in its text, because all passages
 of a source have the same title."""

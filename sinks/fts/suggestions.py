@@ -53,8 +53,10 @@ def _nearest(connection: schema.Connection, word: str, filters: Sequence[Filter]
 
 
 def _near_stems(connection: sqlite3.Connection, typed: str, tenant: Tenant | None) -> list[str]:
-    """Stems similar to as many first letters of the word: the ending may contain the typo. For a tenant, only stems
-    that occur in its documents."""
+    """Stems that resemble the beginning of the word, cut to the length of the stem: the typo may be in the ending.
+
+    For a tenant, only stems that occur in its documents.
+    """
     head = typed[0]
     of_length: dict[int, list[str]] = {}
     for (term,) in connection.execute(_VOCABULARY, [head, chr(ord(head) + 1), len(typed) + 1]):

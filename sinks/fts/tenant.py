@@ -20,11 +20,14 @@ _AVERAGES = 1  # id of FTS5's record with the number of rows and the sums of the
 
 @dataclass(frozen=True)
 class Lengths:
-    """The number of the tenant's rows in an index, and the average words per row: of the tenant, and of all."""
+    """Lengths of rows in an index, in words."""
 
     rows: int
+    """The number of the tenant's rows."""
     average: float
+    """Words per row of the tenant."""
     of_all: float
+    """Words per row of all tenants."""
 
 
 class Tenant:
@@ -63,8 +66,11 @@ def tenant_of(connection: schema.Connection, filters: Sequence[Filter]) -> Tenan
 
 
 def bm25_part(score: float, most: float, size: bytes, of_all: float, average: float) -> float:
-    """The score of a phrase in a row, without its idf. `score` is FTS5's score, and `most` the score with saturated
-    weights. Column weights are whole numbers, so the frequency is rounded, which removes the influence of others."""
+    """The score of a phrase in a row, without its idf.
+
+    `score` is FTS5's score, and `most` the score with saturated weights. The weighted frequency is a whole number,
+    because the weights are. Rounding it removes the errors that the rows of other tenants cause.
+    """
     length, share = sum(_numbers(size)), score / most
     frequency = round(share / (1 - share) * K1 * (1 - B + B * length / of_all))
     return frequency * (K1 + 1) / (frequency + K1 * (1 - B + B * length / average))

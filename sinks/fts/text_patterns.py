@@ -18,12 +18,13 @@ from chunksink.sinks.fts.word_forms import widths
 
 
 def attached(query: Query) -> list[str]:
-    """The words that the trigram index can find."""
+    """The words of the query, in all widths, that may be joined to a script without spaces. The trigram index finds
+    words of three characters and more."""
     return [form for word in query.words if len(word) > 2 for form in widths(word)]
 
 
 def attached_patterns(query: Query) -> list[str]:
-    """The patterns of `attached`."""
+    """A pattern for each of these words."""
     return [pattern(word, as_prefix=word in widths(query.prefix)) for word in attached(query)]
 
 
@@ -34,7 +35,9 @@ def pattern(term: str, *, as_prefix: bool = False) -> str:
     parts = [re.escape(token) for token in tokens]
     if not tokens:
         return re.escape(term.lower())
-    if not is_spaceless(tokens[0]):  # checked behind the word: a pattern that begins with letters is faster
+    if not is_spaceless(
+        tokens[0]
+    ):  # looks behind from the end of the word: a pattern that begins with letters is faster
         parts[0] += f"(?<!{SPACED}{parts[0]})"
     if not is_spaceless(tokens[-1]) and not as_prefix:
         parts[-1] += f"(?!{SPACED})"

@@ -16,7 +16,7 @@ _IGNORED = re.compile("[\u00ad\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\
 """Soft hyphens, Hebrew points, Arabic vowel signs and Arabic elongation."""
 _HALF_WIDE = re.compile("[\uff66-\uffdc]")
 _LIGATURES = (("fi", "\ufb01"), ("fl", "\ufb02"), ("ff", "\ufb00"), ("ffi", "\ufb03"), ("ffl", "\ufb04"))
-_COMMON = 2  # the first ligatures, which some texts use without the others
+_COMMON = 2  # so many of the first ligatures occur in texts without the others
 _VERSION = re.compile(r"\W*(v?)(\d+(?:\.\d+)+)\W*", re.IGNORECASE)
 _NAME = re.compile("([^\\W\\d_]{2,})([-\u2010-\u2015]?)(\\d+)")
 _LETTERS = (("ss", "ß"), ("oe", "œ"), ("ae", "æ"))  # may occur together with ligatures
@@ -118,14 +118,18 @@ class Beginning:
     """Terms that together find all words with a beginning."""
 
     exact: str
-    """As a prefix of stems it finds most of them: the term with the longest stem that the typed text begins with."""
+    """The typed text, perhaps with a suffix. Its stem is the longest that the typed text begins with, and finds most of
+    the words as a prefix of their stems."""
     guessed: tuple[str, ...] = ()
-    """Words of which one form may begin as typed, but not the stem."""
+    """Words that may begin as typed although their stems do not begin with that of `exact`."""
 
 
 @lru_cache(maxsize=1024)
 def beginning_of(typed: str) -> Beginning:
-    """The index has stems, and the typed beginning may be longer than the stem of a word that begins with it."""
+    """The terms that find the words that begin as typed.
+
+    The index has only stems, which may be shorter than the typed text.
+    """
     if len(typed) < _SHORTEST or not typed.isalpha():
         return Beginning(typed)
     plain = typed.lower()

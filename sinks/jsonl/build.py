@@ -122,8 +122,11 @@ class JsonlBuild:
                     path.unlink()
 
     def _write(self, lines: Sequence[bytes], after: Path | None = None) -> Path:
-        """Save these lines in a new file, or append them to `after`. The file is synced here and not in `flush`: if
-        that fails, the lines must be written again, and only the caller can repeat its call."""
+        """Save these lines in a new file, or append them to `after`, and sync the file.
+
+        It is synced here, not in `flush`: after a failed sync the lines must be written again, and only a repeated
+        `replace` has them.
+        """
         folder = self._folder / PENDING
         if not self._cleaned:  # at the first write, not on opening: a scan must not remove a writer's files
             shutil.rmtree(folder, ignore_errors=True)

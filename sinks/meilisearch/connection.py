@@ -116,7 +116,7 @@ class Connection:
         """Raise `Refused` for an unsupported version, before anything is written."""
         try:
             body = self._read(answer)
-        except (RefusedData, BuildMissing) as error:  # the URL has a path, where `version` is an index name
+        except (RefusedData, BuildMissing) as error:  # a URL that ends in /indexes: `version` is taken for an index
             raise not_meilisearch(self.where, str(error)) from error
         version = str(body.get("pkgVersion", ""))
         found = re.match(r"(\d+)\.(\d+)", version)

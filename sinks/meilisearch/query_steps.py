@@ -27,8 +27,10 @@ class Step:
     strategy: str = "all"
 
     def score(self, own: float) -> float:
-        """The score of a hit with Meilisearch's score `own`. Without the last factor, two of ten words would score
-        nearly as high as all, and outrank vector hits."""
+        """The score of a hit with Meilisearch's score `own`.
+
+        The last factor keeps hits with few of the words below vector hits: two of ten words score at most 0.008.
+        """
         return (self.words - 1 + own) / self.typed * (self.words / self.typed) ** 2
 
 

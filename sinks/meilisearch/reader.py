@@ -83,7 +83,7 @@ class MeilisearchReader:
         return [hit.id for hit in hits]
 
     def index_size(self) -> None:
-        """Meilisearch's index contains no deleted vectors."""
+        """None: Meilisearch's index keeps no deleted vectors."""
 
     def _candidates(self) -> int:
         """How many hits to request, to get the best ones."""

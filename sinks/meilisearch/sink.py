@@ -115,7 +115,7 @@ class MeilisearchSink:
         self._search_connection.close()
 
     def _settings_of(self, name: str) -> dict[str, Any]:
-        """The server's settings. One that it returns in another form has the form that was sent."""
+        """The server's settings. A setting that it returns in another form than we sent has the form that we sent."""
         settings: dict[str, Any] = self._connection.get(f"/indexes/{name}/settings")
         live, notes = without_marker(settings), _notes(settings["synonyms"])
         ours = complete(self._settings).items()
@@ -132,7 +132,7 @@ class MeilisearchSink:
         self._set(name, patch, marker, _notes(synonyms))
 
     def _set(self, name: str, desired: Mapping[str, Any], marker: Marker, notes: Mapping[str, str]) -> None:
-        """Send settings. Some are returned in another form: a note of both forms prevents sending them in each run."""
+        """Send settings. The server returns some in another form. A note of both forms prevents sending them again."""
         sent = dict(desired)
         if "synonyms" in sent:
             sent["synonyms"] = with_marker(sent["synonyms"], marker, self._indexes.public)

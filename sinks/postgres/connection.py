@@ -28,9 +28,9 @@ _KEEPALIVES: dict[str, int] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 60_000,
 }
-"""Ends a connection to a machine that is gone after a minute instead of two hours."""
+"""If the other machine is gone, the connection ends after a minute instead of two hours."""
 _SETTINGS = "-c client_min_messages=warning -c jit=off -c temp_buffers=64MB"
-"""Compiling a statement takes longer than any of ours runs."""
+"""Without `jit`: compiling a statement takes longer than running any of ours."""
 _READS_ONLY = "SET default_transaction_read_only = on; SET plan_cache_mode = force_custom_plan"
 """A general plan would parse the query again for each document that it ranks."""
 _EF_SEARCH = 100
@@ -147,7 +147,7 @@ class Connections:
             is_readable, _, _ = select.select([connection], [], [], 0)
             if not is_readable:
                 return connection
-            connection.close()  # to an idle connection the server sends only its end
+            connection.close()  # the server sends nothing to an idle connection, except that it ends
 
     def _return(self, connection: Connection) -> None:
         with self._lock:

@@ -119,7 +119,10 @@ def live(connection: Connection, schema: str) -> str | None:
 
 
 def show(connection: Connection, build: BuildTable, row_security: bool) -> None:
-    """Make the public view show this build, in the caller's transaction. It keeps its permissions."""
+    """Make the public view show this build, in the caller's transaction. The view keeps its permissions.
+
+    Its vectors have no fixed length, because builds may differ in it.
+    """
     connection.execute(
         sql.SQL(
             "CREATE OR REPLACE VIEW {} WITH (security_invoker = {}) AS "
@@ -128,7 +131,7 @@ def show(connection: Connection, build: BuildTable, row_security: bool) -> None:
             sql.Identifier(build.schema, VIEW),
             sql.Literal(row_security),
             COLUMNS,
-            build.table,  # without the length of vectors, which may differ between builds
+            build.table,
         )
     )
 

@@ -23,8 +23,8 @@ from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece, Sort
 _BY_LENGTH = 1
 """PostgreSQL's code for dividing a rank by 1 + the logarithm of the document's length."""
 _MOST_RANK = 5.0
-"""About the largest ratio of two ranks of one word. So a document is not among the best if the rarest word counts more
-than this many times as much as all its words. Such documents are not ranked at first."""
+"""Two ranks of one word rarely differ by a larger factor. So a document is hardly among the best if all its words
+together weigh less than the rarest word divided by this. Such documents are not ranked at first."""
 _MOST_COUNTED = 5000
 """Counting the documents with a word ends here, because it takes long. The number is then estimated."""
 _NAMES = [name for names in words.SEARCHED.values() for name in names]
