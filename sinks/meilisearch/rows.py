@@ -146,7 +146,7 @@ def is_searchable(query: str) -> bool:
 
 
 def passes_exactly(fields: Mapping[str, Any], filters: Sequence[Filter]) -> bool:
-    """Whether a hit passes the filters if case matters, which Meilisearch ignores. Fields that it did not return pass."""
+    """Whether a hit passes the filters if case matters. Meilisearch ignores case. Missing fields pass."""
     for one in filters:
         value = fields.get("fields", {}).get(one.custom) if one.custom else fields.get(one.field)
         members = value if isinstance(value, list) else [value]
