@@ -1,7 +1,7 @@
 """The validation checklist of the chunking specifications (section 11).
 
 Every document must pass it before it is written, and `chunksink validate --chunking` repeats it on partitions. Tokens
-and ids are computed again from the record, independently of the chunker.
+and ids are computed again from the record alone.
 """
 
 from collections.abc import Iterator, Sequence

@@ -34,7 +34,7 @@ EXTRACTION_FAILED = "EXTRACTION_FAILED"
 EXTRACTION_SKIPPED = "EXTRACTION_SKIPPED"
 
 WITH_REMEDY = (FENCE_UNCLOSED, SCAN_WITHOUT_TEXT, SOURCE_IN_ANOTHER_FILE)
-"""Not failures, but the user can do something about them."""
+"""Notices that are not failures, but whose remedy is shown after an ingest."""
 ODD = (FENCE_UNCLOSED, NUL_REMOVED)
 """The source was read completely, but perhaps not as its author intended."""
 
@@ -85,7 +85,7 @@ MEANINGS: dict[str, tuple[str, str]] = {
     ),
     PARTS_LEFT_OUT: (
         "a file contains more than its text: comments, headers and footers of pages, charts, drawings, pictures "
-        "without a description, or rows beyond the limit of a sheet; counted once for each file, no failure",
+        "without a description, or rows beyond the limit of a workbook; counted once for each file, no failure",
         "nothing; write into the text what belongs to it",
     ),
     SITE_LEFT_OUT: (

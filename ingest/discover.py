@@ -171,7 +171,10 @@ class _Walk:
         return not (is_inside or self._options.follow_links)
 
     def _skips_folder(self, entry: os.DirEntry[str], uri: str) -> bool:
-        """Whether to skip a folder in a folder; reports the reason. Named folders are read."""
+        """Whether the walk skips this subfolder; records the reason.
+
+        A named folder is walked by itself, so only a link to it is skipped.
+        """
         real = os.path.realpath(entry.path)
         if real in self._named:
             return entry.is_symlink()  # the link's target is walked by itself

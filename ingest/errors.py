@@ -6,7 +6,7 @@ IngestError
 │   └── RecordRefused   one record of a file cannot become a chunk; the others are read
 ├── IngestRefused       the run stopped before it wrote anything
 │   └── IngestBrake     it would remove too many chunks
-└── IngestBusy          another run is using the home: try again later
+└── IngestBusy          another run uses the home, or has changed the registered folders: try again later
 """
 
 from chunksink.chunkbus.errors import ChunksinkError
@@ -42,4 +42,4 @@ class IngestBrake(IngestRefused):
 
 
 class IngestBusy(IngestError):
-    """Another ingest is running with this home."""
+    """Another ingest uses this home, or has changed the registered folders of these chunks."""

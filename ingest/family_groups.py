@@ -1,4 +1,4 @@
-"""Groups the records of one file into families, in any order. Memory contains one family at a time."""
+"""Groups the records of one file, which may be in any order, into families. Memory contains one family at a time."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -60,7 +60,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             document_id=self.document_id,
             text=self.text,
             provenance=self.provenance,
-            span_key=index if self.index is None else self.index,  # so that refused siblings do not change an id
+            span_key=index if self.index is None else self.index,  # `index` changes if a sibling is refused
             created_at=source.created_at,
             chunk_id=self.chunk_id,
             fields=fields,

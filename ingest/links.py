@@ -53,7 +53,7 @@ def make_links(db: sqlite3.Connection, bus: BusRoot, roots: Roots, *, all_again:
     if not missing:
         return 0
     for folder in bus.folders()[-1:]:
-        for unfinished in folder.glob(".*.new"):  # left by a killed run, since only one run writes links
+        for unfinished in folder.glob(".*.new"):  # left by a killed run: no other run writes links now
             unfinished.unlink(missing_ok=True)
     targets = _Targets(db, roots.nested())
     return sum(_write(bus, key, targets) for key in missing)

@@ -12,7 +12,8 @@ from chunksink.ingest.formats.markdown.policy import POLICIES
 
 AUTO = "auto"
 DEFAULT_TENANT = "default"
-"""The chunking specification has this name in the ids of chunks without a tenant, so no tenant can have it."""
+"""Reserved: the chunking specification v1 puts this name into the ids of chunks without a tenant, so a tenant of this
+name would get the same ids."""
 ROWS = "rows"
 FIELD_ROLES = ("text", "id", "title", "address")
 
@@ -26,8 +27,9 @@ class Options:
     included files are read with any suffix. `fields` maps roles to the names of fields in rows. `prune` removes the
     chunks of vanished sources. `allow_deletions` is the number of sources that may vanish with a whole folder. It is
     also the number that may lose most of their chunks, if these are a large share of all chunks. `chunking` sets the
-    chunking policy of the registered folders that contain the paths; None leaves it unchanged. `checksum` reads every
-    file, even if its size and times are unchanged. `follow_links` reads linked files outside the named folders too.
+    chunking policy of the registered folders around each path and inside it; None leaves it unchanged. `checksum` reads
+    every file, even if its size and times are unchanged. `follow_links` reads linked files outside the named folders
+    too.
     """
 
     format: str = AUTO

@@ -67,7 +67,7 @@ class Outcomes:
         self._unreported += reading.failures - len(reading.reported)
 
     def assign_partitions(self) -> None:
-        """Sets the partition of each file, whose manifest has the file's notices."""
+        """Sets the partition of each file: the one whose manifest has the file's notices."""
         (self._equal,) = self._db.execute(_EQUAL).fetchone()
         self._db.execute(_ASSIGN_KNOWN_PARTITIONS, {"tenant": self._tenant})
         unplaced = self._db.execute("select uri, format, mtime_ns from found where partition is null").fetchall()
@@ -78,7 +78,8 @@ class Outcomes:
             set_found(self._db, uri, partition=partition)
 
     def notices(self) -> dict[str, Notices]:
-        """For each partition: the codes of its sources, including earlier runs, and the number of unchanged ones."""
+        """For each partition: how often each code occurred for its sources, now or when they were last read, and the
+        numbers of failures and of unchanged sources."""
         errors: dict[str, Counter[str]] = {}
         failures, skipped = Counter[str](), Counter[str]()
         for partition, outcome, codes, failed in self._db.execute(_NOTICES, {"tenant": self._tenant}):

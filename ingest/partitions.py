@@ -25,7 +25,7 @@ from chunksink.ingest.placement import Placement, is_ours
 
 
 def load_partitions(db: sqlite3.Connection, bus: BusRoot, placement: Placement, *, trust_cache: bool) -> frozenset[str]:
-    """Updates `family`, and returns the partitions that were missing or outdated in it.
+    """Updates `family`. Returns the partitions that were missing or outdated in it, or cannot be used.
 
     Raises IngestRefused for a partition in reach that is invalid or written by another program: rewriting it could lose
     chunks.
@@ -60,7 +60,7 @@ def _load(db: sqlite3.Connection, bus: BusRoot, key: str, placement: Placement, 
         if row == known and trust_cache:
             return False
         is_valid = _is_valid(bus, key, placement)
-        forget(db, key)  # if it is invalid, this run only resolves links to it
+        forget(db, key)  # if it is invalid, this run does not use it
         if is_valid:
             _load_families(db, key, file)
             db.execute("insert into partition values (?, ?, ?, ?, ?, ?)", row)

@@ -76,7 +76,7 @@ class Reading:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the file was read completely: only then, it no longer contains the families that are missing."""
+        """Whether the file was read completely. Only then does a missing family mean that the file no longer has it."""
         return self.checksum is not None and self.failures == 0
 
     def add(self, notice: Notice) -> None:

@@ -1,8 +1,8 @@
 """Stage 4: compares the families from the sources with those in the partitions, as one diff in SQL.
 
 The results are the tables `arrival` and `departure`. If several files contain a family, the last of them by name
-counts, read now or unchanged. An equal family is not touched: its rank stays and nothing is indexed again. Vanished
-sources, and records that vanished from a file, keep their chunks unless they are pruned.
+counts, read now or unchanged. An equal family is not touched: it keeps its `created_at`, and nothing is indexed again.
+Vanished sources, and records that vanished from a file, keep their chunks unless they are pruned.
 """
 
 import sqlite3
@@ -23,7 +23,8 @@ EMPTIED = "its source has no text any more"
 
 @dataclass(frozen=True)
 class Missing:
-    """The number of families that the sources no longer contain, and the names of the first ones."""
+    """The number of families that the sources no longer contain. `names` has the first of their files, or of the
+    documents if the file is still there."""
 
     families: int
     names: tuple[str, ...]
@@ -72,7 +73,8 @@ select copies.partition, copies.family from family as copies join stored using (
 where copies.partition <> stored.partition and (:only is null or copies.partition = :only)
 """
 
-# Drafts that count: no later file contains the family, now or in its last reading.
+# Drafts that count: no later file has a draft of the family, or had it in its last reading and was not read completely
+# now.
 _COUNTING = """
 not exists (select 1 from draft as later where later.family = draft.family and later.uri > draft.uri)
 and not exists (

@@ -26,7 +26,10 @@ _COMPUTED = frozenset(Chunk.__struct_fields__) - _GROUPS.keys() - {"tokens"} | {
 
 
 def keep(rest: Mapping[str, Any]) -> Record:
-    """The remaining fields of a record as fields of a chunk."""
+    """The fields of a record that its format has not used, as fields of a chunk.
+
+    Values that the contract has no place for, or computes itself, go into `original`. Vectors are left out.
+    """
     fields: Record = {}
     original: Record = {}
     for name, value in without_vectors(rest).items():
@@ -115,7 +118,7 @@ def make_provenance(
     canonicalizer: tuple[str, str],
     uri: str,
 ) -> tuple[Record, Any]:
-    """A chunk's provenance with the extra fields of the record's own, and those of its own fields that it replaces.
+    """A chunk's provenance, which keeps unknown fields of `theirs`, and what it replaces of `theirs`.
 
     `source` is the field (`source_uri` or `source_ref`) and the name. `parser` is used if the record names none.
     """
@@ -156,7 +159,8 @@ def check(record: Record) -> Record:
 
 
 def id_for_tenant(chunk_id: str, tenant: str | None) -> str:
-    """The id, made distinct by tenant where its formula knows none: two tenants with one source must not share ids."""
+    """The id, combined with the tenant if there is one: the formula of the id does not contain the tenant, and two
+    tenants with the same source must not share ids."""
     return chunk_id if tenant is None else json_hash([tenant, chunk_id])
 
 

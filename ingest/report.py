@@ -6,7 +6,10 @@ from enum import StrEnum
 
 
 class Outcome(StrEnum):
-    """What happened to one source. LEFT_OUT: not a source; counted, and no failure."""
+    """What happened to one file. LEFT_OUT: it is no source, because no format reads it or a link was not followed.
+
+    That is a failure only for a named file.
+    """
 
     PROCESSED = "processed"
     UNCHANGED = "unchanged"
@@ -31,9 +34,10 @@ class IngestReport:
 
     `partition_key` is the requested partition or rule; `partitions` were written. `documents` and `chunks` are totals
     of all partitions in reach; `carried_over` families belong to no source of this run; `pruned` ones were removed.
-    `links` counts links in the written artifacts. `left_out` counts notices that are not failures, by code;
+    `links` counts links in the written artifacts. `left_out` counts the notices of the found files by code;
     `left_out_from` names the first sources of each code. `kinds` counts files by format; `other_kinds` counts files of
-    no format by suffix. `missing` sources were not found and keep their chunks; `missing_from` names the first of them.
+    no format by suffix. `missing` counts documents that their files no longer contain, or whose files have vanished:
+    they keep their chunks. `missing_from` names the first of these files or documents.
     `gone` counts the sources of registered folders that no longer exist, by folder.
     """
 

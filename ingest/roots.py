@@ -146,7 +146,8 @@ class Roots:
         return Scope(folder, tuple(sorted(included)), tuple(sorted(excluded)))
 
     def nested(self) -> list[tuple[str, str]]:
-        """For each root within another one: its prefix, and the prefix of its names if the outermost root named it."""
+        """For each root inside another one: the prefix of its names, and the prefix that these names would have if only
+        the outermost root around it were registered."""
         prefixes = []
         for root in self._roots:
             outer = min(
@@ -184,7 +185,7 @@ class Roots:
         return root
 
     def save(self) -> None:
-        """Writes the list if it has changed, with the changes that other ingests have made meanwhile.
+        """Writes the list if this run has changed it. Changes that other ingests have saved meanwhile are kept.
 
         Raises IngestBusy if one of them may change the names that this run has used.
         """

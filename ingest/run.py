@@ -82,7 +82,7 @@ def ingest(
                     outcomes.add_reading(reading)
                     on_source()
             missing = reconcile(db, options, placement.only, discovery, roots)
-            # The chunks of a file that was not read are needed if it also contains a family that would depart.
+            # An unchanged file may contain a family that would be removed. Its chunks replace those: read it, too.
             if not mark_files_to_read(db, options.tenant):
                 break
         stop_large_loss(db, options.allow_deletions)
@@ -108,7 +108,7 @@ def _read(
 
 
 def _jobs(db: sqlite3.Connection, formats: Mapping[str, Format], roots: Roots) -> Iterator[Job]:
-    """In the order of the names."""
+    """The files without an outcome, in the order of their names."""
     query = "select uri, path, format, coalesce(size, 0), checksum from found where outcome is null and uri > :after"
     for page in pages(db, f"{query} order by uri limit 500", {}):
         for uri, path, name, size, checksum in page:

@@ -43,7 +43,8 @@ create table source (
   primary key (uri, tenant)
 ) without rowid;
 
--- Which families each source has: by its last reading, or (not current) by an earlier one and still in a partition.
+-- The families of each source. `is_current`: its last reading found the family. Otherwise an earlier reading did, and
+-- the family is still in a partition.
 create table source_family (
   family text not null,
   uri text not null,
@@ -87,8 +88,8 @@ create index family_name on family (name);
 
 -- The tables of one run, emptied when it starts.
 
--- The files that were found. `outcome` is a value of `report.Outcome`; null: still to read. With the `checksum` that it
--- has then, a file is unchanged.
+-- The files that were found. `outcome` is a value of `report.Outcome`; null: still to read. Until then, `checksum` is
+-- that of the last reading: a file that still has it is unchanged.
 create table found (
   uri text primary key,
   path blob not null,
@@ -144,7 +145,8 @@ create table stored (
 ) without rowid;
 
 -- What changes: a family arrives in a partition (from a draft, or from another partition), or leaves one. `target` is
--- where it goes: it leaves only after it has arrived there. `reason` becomes a tombstone.
+-- where it goes: it leaves only after it has arrived there. `reason` becomes a tombstone. Without both it is an older
+-- copy of a family that is in another partition, too.
 create table arrival (
   partition text not null,
   family text not null,

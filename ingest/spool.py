@@ -53,5 +53,5 @@ class Spool:
             yield rows.fetchall()
 
     def add_name(self, name: str) -> bool:
-        """Whether the name is new."""
+        """Saves the chunk's id. Returns whether it is new."""
         return self._database.execute("INSERT OR IGNORE INTO names VALUES (?)", (name,)).rowcount == 1

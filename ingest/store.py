@@ -40,7 +40,7 @@ def create(db: Database) -> None:
 
 @contextmanager
 def keep_out_ingests(home: Path) -> Iterator[None]:
-    """Raises IngestBusy if an ingest is running with this home."""
+    """Keeps other ingests out of this home. Raises IngestBusy if one is still running after ten seconds."""
     lock = filelock.FileLock(f"{home / FILE_NAME}.run.lock", timeout=_LOCK_SECONDS)
     try:
         lock.acquire()
@@ -132,7 +132,10 @@ def _update_statement(columns: tuple[str, ...]) -> str:
 
 
 def pages(db: sqlite3.Connection, query: str, values: Mapping[str, Any]) -> Iterator[list[tuple[Any, ...]]]:
-    """The rows of a query that selects one page of them after the key `:after`. They may be updated meanwhile."""
+    """Repeats a query that selects one page of rows, and yields the pages.
+
+    The first column must be greater than `:after`, and the order that of the column. Yielded rows may be updated.
+    """
     after = ""
     while page := db.execute(query, {**values, "after": after}).fetchall():
         yield page

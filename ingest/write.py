@@ -1,7 +1,7 @@
 """Stage 5: writes the partitions that change, in an order in which a kill between two of them loses nothing.
 
-Arrivals are written before departures. So a family that moves is in both partitions between the two commits, and its
-rank decides which copy counts.
+Arrivals are written before departures. So a family that moves is in both partitions between the two commits, and the
+copy with the newest `created_at` counts.
 """
 
 import os
@@ -58,8 +58,8 @@ def write_partitions(
 ) -> Written:
     """Executes `arrival` and `departure`.
 
-    Also writes a named partition that does not exist yet, and partitions whose notices have changed, except those that
-    were just `reloaded`, because the notices of their sources are unknown.
+    Also writes a named partition that does not exist yet, and partitions whose notices have changed. The notices of
+    `reloaded` partitions are unknown, so they do not count as changed.
     """
     in_reach = {key for (key,) in db.execute("select key from partition")} if only is None else {only}
     all_notices = {key: notices.get(key, Notices()) for key in in_reach - reloaded} | dict(notices)

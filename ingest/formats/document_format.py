@@ -48,7 +48,7 @@ class DocumentFormat(CutByPolicy, Format):
     """A file that is one document. Its library is imported when a file is read."""
 
     libraries: ClassVar[tuple[str, ...]] = ()
-    """Distributions that decide on the text; the first is the parser."""
+    """Packages whose versions may change the text. The first is recorded as the parser."""
     extra: ClassVar[str] = ""
     place_name: ClassVar[str] = ""
     rules: ClassVar[str] = "1"

@@ -88,7 +88,7 @@ def decode(data: bytes) -> str:
 
 
 def parse_html(page: str) -> Any:
-    """The root element of a page, with a body and without programs."""
+    """The root element of a page. It always has a body, and no scripts, styles or templates."""
     from lxml import etree
 
     text = _END_OF_PAGE.sub("", _CONTROL.sub("", page)).strip() or "<p>"
@@ -207,7 +207,8 @@ def _tidy(body: Any, resolve: Callable[[str], str], left_out: Counter[str]) -> l
 
 
 def _mark(element: Any, note: Link | str, notes: list[Link | str]) -> None:
-    """Puts the number of a note after the first words of an element. Before them, it would change their escaping."""
+    """Puts the number of a note behind the first words of an element. In front of them it would change how they are
+    escaped in Markdown."""
     if note:
         first = next((inner for inner in element.iter("*") if inner.text and not inner.text.isspace()), element)
         text = first.text or ""

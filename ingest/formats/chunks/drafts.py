@@ -29,7 +29,8 @@ CANONICALIZER = ("chunksink-bridge", "5")
 def canonical_draft(numbered: NumberedRecord, source: Source) -> Draft:
     """The chunk unchanged, except that one without a tenant or a time gets those of the run.
 
-    A family without a time would have the rank of its partition, which rises with every other file in it.
+    Without a time, that of the partition would count. It changes with every other file of the partition, so the family
+    would seem newer than it is.
     """
     record = record_fields.check(orjson.loads(numbered.data))
     own_id, own_tenant, own_time = record["chunk_id"], tenant_of(record), record.get("created_at")
@@ -103,7 +104,7 @@ class StructuralChunk(msgspec.Struct, gc=False, kw_only=True):
 
 
 def structural_draft(numbered: NumberedRecord, source: Source) -> Draft:
-    """Identity comes from the path. The record's own ids are kept as fields, because they change if files are added."""
+    """Identity comes from the path. The record's own ids change when files are added, and are only kept as fields."""
     record = numbered.record
     chunk: StructuralChunk = read_as(StructuralChunk, record)
     return foreign_draft(

@@ -80,7 +80,8 @@ def identity(path: str, content_hash: str, chunk_index: int) -> tuple[str, str]:
 
 
 def canonical_paths(path: str) -> list[str]:
-    """The canonical forms of an absolute path; none for a relative one. On Windows: lower case, `\\` or `/`."""
+    """The canonical forms of an absolute path; none for a relative one. A Windows path has two: in lower case, with
+    `\\` and with `/`."""
     if _WINDOWS.match(path):
         backward = normalise_source(path).lower().replace("/", "\\")
         return [backward, backward.replace("\\", "/")]

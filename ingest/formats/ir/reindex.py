@@ -72,6 +72,7 @@ def _made_by(record: Record) -> tuple[str, str, Record, str]:
 
 
 def _version_key(version: str) -> list[tuple[int, int, str]]:
-    """A sort key: 1.10 is newer than 1.9, and 1.0 newer than 1.0rc1. A word sorts before the end, a number after it."""
+    """A sort key: 1.10 is newer than 1.9, and 1.0 newer than 1.0rc1. An additional number makes a version newer, an
+    additional word older."""
     found = re.findall(r"[0-9]{1,18}|[A-Za-z]+", version)
     return [*((2, int(part), "") if part.isdigit() else (0, 0, part) for part in found), (1, 0, "")]

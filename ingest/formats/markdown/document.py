@@ -21,7 +21,8 @@ class Kind(StrEnum):
 
 
 class Block(NamedTuple):
-    """A structural unit: the lines `[start, end)` of the normalised text, as offsets of characters.
+    """A paragraph, heading, table, code block or the like: the whole lines `[start, end)` of the normalised text, as
+    offsets of characters.
 
     `section` is an index of `Structure.sections`. `list_number` is the number of the top-level list, None outside of
     lists. `container` is the number of the top-level list or quote. `element` names the list, table or code block

@@ -36,8 +36,8 @@ def decode(data: bytes) -> str:
         _refuse_binary(data)
         line = data.count(b"\n", 0, error.start) + 1
         reason = f"not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}, line {line}; convert it to UTF-8"
-        remedy = "if it comes from Windows with: iconv -f WINDOWS-1252 -t UTF-8 OLD > NEW"
-        raise SourceFailed(CHUNKING_FAILED, f"{reason}, {remedy}") from error
+        remedy = "for a file from Windows: iconv -f WINDOWS-1252 -t UTF-8 OLD > NEW"
+        raise SourceFailed(CHUNKING_FAILED, f"{reason}; {remedy}") from error
 
 
 def _refuse_binary(data: bytes) -> None:

@@ -115,7 +115,7 @@ def _link_definition(state: StateBlock, start: int, end: int, silent: bool) -> b
 
 
 def _component(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """An MDX tag on separate lines; Markdown may follow without an empty line."""
+    """The rule for an MDX tag that has its lines to itself. Markdown may begin on the next line."""
     first = state.bMarks[start] + state.tShift[start]
     tag = COMPONENT.match(state.src, first, first + _MAX_TAG)
     if silent or tag is None:

@@ -4,12 +4,12 @@ A passage is one contiguous slice of the normalised text: the overlap (the end o
 part. The own parts in order are the document. Later parts of a table repeat its header, since a search hardly finds
 rows without column names.
 
-Blocks without a word, such as a rule below a table, join the block above if no prose follows. Overlap stays within a
-section. A last sentence that ends with a colon introduces the next passage, so its overlap may be longer.
+Overlap stays within a section. A last sentence that ends with a colon introduces the next passage, whose overlap may
+then be longer.
 
 A run is a sequence of blocks that a passage may combine. With `joins_blocks` it is a section, made of units: a list, a
 quote, or a block outside of both. Otherwise a run is one or more paragraphs, a list, a table or a code block, and every
-block is a unit.
+block is a unit. Blocks without a word, such as a rule below a table, then join the block above if no prose follows.
 """
 
 import re
@@ -24,7 +24,7 @@ from chunksink.ingest.formats.markdown.document import Block, Kind, Structure
 from chunksink.ingest.formats.markdown.pieces import BlockCutter, Slice, sentence_spans
 from chunksink.ingest.formats.markdown.policy import Policy
 
-_CHARACTERS = 24  # how many characters to search for each token of an overlap or header
+_CHARACTERS = 24  # an overlap or header of n tokens is looked for in n times this many characters
 _ITEM = re.compile(r"\A(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)+")
 _AFTER_COLON = " \t\n*_"  # as in `**Run this:**`
 # A tag with href, src or alt counts as a word.

@@ -102,7 +102,7 @@ class BlockCutter:
         return len(edges)
 
     def _size(self, start: int, end: int) -> int:
-        """The number of tokens, or any number over `hard_max`."""
+        """The number of tokens. In a very long text, counting stops above `hard_max`."""
         if end - start <= _COUNTED_WHOLE * self.policy.hard_max:
             return self.count(start, end)
         count = 0

@@ -1,8 +1,8 @@
 """Parses a Markdown text into normalised lines, blocks, sections with their heading stacks, and links.
 
 Every line belongs to a block, so that cutting loses nothing: lines without a token (link definitions, nesting beyond
-the limit) become prose. Only top-level headings form the heading stack, not headings in quotes and lists. A list with
-its nested lists is one unit, but code and tables are separate units at any depth.
+the limit) become prose. Only top-level headings form the heading stack, not headings in quotes and lists. The blocks of
+a list and of its nested lists have one `list_number`; code and tables in it are blocks of their own.
 """
 
 import re

@@ -76,7 +76,7 @@ def _counter_without_marks(text: str) -> CountTokens | None:
         if _NOT_SINGLE_BEYOND_LATIN.search(beyond):
             text = _SPACES_BEYOND_LATIN.sub(" ", text)
             text = _LETTERS_BEYOND_LATIN.sub(lambda letters: "x" * len(letters[0]), text)
-    data = text.encode("latin-1", "replace")  # what remains beyond Latin-1 becomes `?`, also a single
+    data = text.encode("latin-1", "replace")  # the rest beyond Latin-1 are singles, and become `?`, also a single
     # Cutting a run of letters at every seventh one makes each token a separate run.
     letters = data.translate(_ONLY_LETTERS).replace(b"\1" * 7, b"\1" * 6 + b"\0")
     others = data.translate(_NO_LETTERS).replace(b"\2\2\2", b"\0\0\1").replace(b"\2\2", b"\0\1").replace(b"\2", b"\1")

@@ -24,7 +24,7 @@ _LINE_ENDS = {"ingress": ("\r", "\n"), "egress": ("\n",)}
 _MAX_HEADER_BYTES = 2**20
 
 _Timed = tuple[int, Event]
-"""A frame's time in microseconds, and its event. Only differences count, so `replay` may begin anywhere."""
+"""A frame's time in microseconds, and its event. Only differences of times count, so `replay` may begin anywhere."""
 
 
 class Header(msgspec.Struct, frozen=True):

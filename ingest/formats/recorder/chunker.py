@@ -106,7 +106,7 @@ class PaneChunker:
         return "direction" if event.direction != self._last.direction else None
 
     def _break(self, boundary: Boundary) -> None:
-        if self._boundary in ("limit", "direction"):  # a stronger boundary replaces these, since it forbids gluing
+        if self._boundary in ("limit", "direction"):  # these allow joining with the chunk before; a later one may not
             self._boundary = boundary
         if self._open is not None:
             self._close(self._open, is_last=True)

@@ -38,7 +38,7 @@ _SUFFIX = re.compile(r"[^/.]\.\w{1,10}\Z")
 
 @dataclass(frozen=True)
 class Row:
-    """A row as a document. `other_texts` names long fields that could also be the text; they are dropped."""
+    """A row as a document. `other_texts` names further long fields that could be the text; these fields are dropped."""
 
     text: str
     is_html: bool
@@ -112,7 +112,8 @@ def _name(uri: str, id_: str | None, address: str | None, position: str) -> str:
 
 
 def _find(record: Record, names: Iterable[str]) -> Iterator[tuple[Record, str]]:
-    """The fields with one of these names: a top-level field in any case, else a dotted path."""
+    """The fields with one of these names. A top-level field matches in upper or lower case; any other name is a dotted
+    path, spelled exactly."""
     spellings = {name.lower(): name for name in reversed(record)}
     for name in names:
         *outer, last = [spellings[name.lower()]] if name.lower() in spellings else name.split(".")

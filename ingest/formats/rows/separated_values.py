@@ -66,5 +66,5 @@ def _rows(path: Path, quoting: Literal[0, 3] = csv.QUOTE_MINIMAL) -> Iterator[tu
     except csv.Error as error:
         raise SourceFailed(CHUNKING_FAILED, f"line {line}: {error}; double the quotes within quotes") from error
     except UnicodeDecodeError as error:
-        remedy = "if it comes from Windows with: iconv -f WINDOWS-1252 -t UTF-8 OLD > NEW"
-        raise SourceFailed(CHUNKING_FAILED, f"not UTF-8 after line {line}; convert it, {remedy}") from error
+        remedy = "for a file from Windows: iconv -f WINDOWS-1252 -t UTF-8 OLD > NEW"
+        raise SourceFailed(CHUNKING_FAILED, f"not UTF-8 after line {line}; convert it to UTF-8; {remedy}") from error
