@@ -2,9 +2,11 @@
 
 LEAST_SOURCES = 10
 LEAST_CHUNKS = 100
+"""The loss of fewer sources or chunks stops no run."""
 LARGEST_SHARE = 0.2
+"""Nor does the loss of at most this share of all."""
 SHRUNK = 4
-"""A source counts as shrunk if it had more than this many times its current number of chunks."""
+"""A source counts as shrunk if less than one in this many of its chunks remains."""
 
 
 def allowance_problem(number: object) -> str | None:

@@ -70,7 +70,7 @@ class BucketStorage:
         )
 
     def entries(self, folder: str, after: str = "") -> Iterator[Entry]:
-        """The files directly in this folder, or those with names after `after`, sorted by name."""
+        """The files directly in this folder, sorted by name. With `after`, only those whose names come after it."""
         import obstore
 
         start = len(folder) + 1 if folder else 0
@@ -162,7 +162,7 @@ class BucketStorage:
         return f"{self.address}/{name}" if name else self.address
 
     def _call(self, name: str, request: Callable[[], T]) -> T:
-        """Runs a request in another thread, because Ctrl-C cannot interrupt it.
+        """Runs a request in another thread and waits for it. Else Ctrl-C would have no effect until the request ends.
 
         Replaces obstore's errors, which may show addresses with a signature.
         """

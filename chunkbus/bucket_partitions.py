@@ -37,7 +37,8 @@ COMMIT_STEPS = (
 """The steps of a commit in a bucket."""
 
 KEPT = timedelta(hours=24)
-"""How long chunks without a manifest are kept, because a slow writer may still commit them."""
+"""Chunks without a manifest are removed if they are older than the last commit by this time. A slow writer may still
+commit younger ones."""
 
 _REMEMBERED_MANIFESTS = 1000
 _NAMED_BY_DIGEST = re.compile(r"(?P<key>.+)\.[0-9a-f]{64}\.jsonl")
@@ -121,7 +122,7 @@ class BucketRoot(BusRoot):
         return self.signature_now(key), True
 
     def open(self, key: str) -> tuple[BinaryIO, bytes | None]:
-        """A local copy of the chunks, and the manifest. Chunks without the manifest's checksum are returned too."""
+        """A local copy of the chunks, and the manifest. Does not check that the chunks have the manifest's checksum."""
         return self._open(key, lambda name, checksum: self.cache.fetch(self.storage, name, checksum))
 
     def open_for_records(self, key: str) -> BinaryIO:
@@ -159,9 +160,9 @@ class BucketRoot(BusRoot):
     def commit(
         self, key: str, new: Path, version: str | None, checksum: str, manifest: bytes, on_step: Callable[[str], object]
     ) -> None:
-        """Replaces this version of a partition. PartitionLocked if it has another one meanwhile."""
+        """Replaces the partition if its manifest still has this version; else raises PartitionLocked."""
         name = _chunks_name(key, checksum)
-        self.storage.write(name, new)  # even if it exists: then nobody removes it as an old one
+        self.storage.write(name, new)  # even if it exists: with a new time, other writers do not remove it as old
         on_step("chunks_uploaded")
         try:
             self.storage.write_if_unchanged(manifest_name(key), manifest, version)
@@ -171,7 +172,7 @@ class BucketRoot(BusRoot):
             ) from error
         on_step("manifest_committed")
         present = {f"canonical/{entry.name}": entry for entry in self._chunks_of(key)}
-        if present.pop(name, None) is None:
+        if present.pop(name, None) is None:  # another writer has removed it as old, before the manifest was committed
             self.storage.write(name, new)
         on_step("chunks_confirmed")
         self.cache.keep(new, checksum)

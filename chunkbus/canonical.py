@@ -22,7 +22,8 @@ _CANONICAL = orjson.OPT_SORT_KEYS | orjson.OPT_STRICT_INTEGER
 
 
 def canonical_text(text: str) -> str:
-    """Line breaks as \\n; control characters, lone surrogates and leading byte order marks removed; stripped."""
+    """The text with \\n as line breaks, without control characters, lone surrogates, leading byte order marks, and
+    white space at both ends."""
     # Checking only the characters that are not plain ASCII is ten times faster than checking every one.
     rest = text.encode("utf-8", "surrogatepass").translate(None, _KEPT_ASCII).decode("utf-8", "surrogatepass")
     if _LINE_BREAKS.search(rest) or _INVALID.search(rest):

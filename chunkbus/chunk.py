@@ -73,7 +73,7 @@ class Provenance(msgspec.Struct, gc=False, kw_only=True, omit_defaults=True):
 
 
 class Source(msgspec.Struct, gc=False, kw_only=True, omit_defaults=True):
-    """The source by name and type, as the reader of its format records them."""
+    """The name and the type of the source, as recorded when its file was read."""
 
     source_uri: str | None = None
     source_type: str | None = None
@@ -109,7 +109,7 @@ class Hashes(msgspec.Struct, gc=False, kw_only=True, omit_defaults=True):
 
 
 class Producer(msgspec.Struct, gc=False, kw_only=True, omit_defaults=True):
-    """The program that wrote the chunk. It changes between runs and is part of no id or hash."""
+    """The program that wrote the chunk. It changes between runs, so no id and no `text_hash` depends on it."""
 
     name: str | None = None
     version: str | None = None
@@ -140,10 +140,10 @@ class Chunk(msgspec.Struct, gc=False, kw_only=True, omit_defaults=True):
     embedding_ref: str | None = None
 
 
-OWNER_FIELDS = ("tenant_id", "parent_id")
-"""Fields that identify the owner; read from `metadata` if the chunk itself lacks them."""
+FAMILY_FIELDS = ("tenant_id", "parent_id")
+"""Fields that identify the family of a chunk; read from `metadata` if the chunk itself lacks them."""
 
-_COMPUTED_FIELDS = frozenset(
+_FIELDS_OF_ARGUMENTS = frozenset(
     ["schema_version", "chunk_id", "document_id", "text", "provenance", "hashes", "created_at"]
 )
 
@@ -158,14 +158,14 @@ def new_chunk(
     chunk_id: str | None = None,
     fields: Record | None = None,
 ) -> Record:
-    """A chunk ready for a `PartitionWriter`: canonical text, ids and hashes all computed here.
+    """A chunk ready for a `PartitionWriter`. Its canonical text and its hashes are computed here.
 
-    `span_key` is the chunk's place in its document (a stable span key, else its index). `fields` are the
-    contract's optional fields and any others. Pass `chunk_id` only if another contract derives it.
+    `span_key` is the chunk's place in its document: a name that survives edits, else its index. `fields` are the
+    contract's optional fields and any others. Without `chunk_id`, the id is derived from document, place and text.
     """
-    if fields and not _COMPUTED_FIELDS.isdisjoint(fields):
-        clash = sorted(_COMPUTED_FIELDS.intersection(fields))
-        raise InvalidChunk(f"fields may not set {', '.join(clash)}: the chunk contract computes them")
+    if fields and not _FIELDS_OF_ARGUMENTS.isdisjoint(fields):
+        clash = sorted(_FIELDS_OF_ARGUMENTS.intersection(fields))
+        raise InvalidChunk(f"fields may not set {', '.join(clash)}: new_chunk sets them from its arguments")
     text = canonical_text(text)
     hashed = text_hash(text)
     record: Record = {

@@ -29,8 +29,9 @@ def parse_time(stamp: str) -> datetime:
 def proves_unique_keys(line: bytes, record: dict[str, Any]) -> bool:
     """True only if no key of the line occurs twice; False means that the line needs a closer check.
 
-    Parsing drops the first of two equal keys, so encoding the record again gives fewer bytes. White space between
-    tokens may differ, so both sides are compared without it.
+    Parsing drops all but the last of equal keys, so encoding the record again cannot give the line. White space between
+    tokens may differ, so both sides are compared without it. A line with \\r needs the closer check: CR LF line ends
+    are reported.
     """
     try:
         written = orjson.dumps(record)
@@ -114,7 +115,8 @@ def _single_fields(type_: type[msgspec.Struct]) -> dict[str, type[msgspec.Struct
 
 
 def _is_missing(value: Any, path: list[str]) -> bool:
-    """Absent or empty. If a parent is null or has a wrong type, that is reported instead."""
+    """Whether the field is absent, or an empty string (a text may be empty). False if its parent is missing, null or of
+    a wrong type: other checks report that."""
     for name in path[:-1]:
         value = value.get(name) if isinstance(value, dict) else None
     if not isinstance(value, dict):

@@ -59,7 +59,7 @@ class PartitionLocked(ChunkBusError):
 
 def extra_needed(extra: str) -> str:
     """How to install an extra, for messages."""
-    return f"install the extra `{extra}`, in a checkout: pip install '.[{extra}]'"
+    return f"install the extra `{extra}` (in a checkout: pip install '.[{extra}]')"
 
 
 class ExtraMissing(ChunkBusError):

@@ -1,6 +1,7 @@
 """Groups the lines of a chunks file into stretches: neighbouring lines of one version of one family.
 
-Families and versions are hash numbers, equal in every process. The cost grows with families, not with chunks.
+Families and versions are hash numbers, equal in every process. They are computed once for each stretch, not for each
+chunk.
 """
 
 import mmh3
@@ -9,9 +10,10 @@ from chunksink.chunkbus.chunk import Chunk
 from chunksink.chunkbus.identity import resolve_parent_id
 
 STRETCH_COLUMNS = ("first", "lines", "expected", "version", "checksum", "family", "document", "source")
-"""The first line, the number of lines, the highest `chunk_count`, and hash numbers.
+"""`first` is the first line, `lines` their number, `expected` the highest `chunk_count`. The others are hash numbers.
 
-`version` identifies one version of one family. `checksum` is 0 without a source checksum. `source` ignores the tenant.
+`version` identifies one version of one family. `checksum` is 0 without a source checksum. `family` is that of the
+tenant and the `parent_id`, `source` that of the `parent_id` alone.
 """
 _LINES, _EXPECTED = STRETCH_COLUMNS.index("lines"), STRETCH_COLUMNS.index("expected")
 _LARGEST = 2**63 - 1

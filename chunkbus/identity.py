@@ -1,7 +1,7 @@
 """Ids of chunks, documents and families. Pure functions; `docs/contract.md` has the recipes.
 
 A family is all chunks of one source of one tenant. Its key never depends on content, so it stays the same after an
-edit. Ids of documents change with the version; ids of chunks do too, unless they are lasting ones.
+edit. Ids of documents change with the version. Ids of chunks do, too, except those of `derive_lasting_chunk_ids`.
 """
 
 import posixpath
@@ -64,7 +64,7 @@ def _normalise_path(path: str) -> str:
 def derive_document_id(
     source: str | None, source_checksum: str | None, title: str | None = None, tenant: str | None = None
 ) -> str:
-    """Stable id of one version of a source: from its name and checksum, or without a name from checksum and title.
+    """Stable id of one version of a source: from its name and checksum or, if it has no name, from checksum and title.
 
     The tenant is part of it: two tenants with the same file must not share chunk ids.
     """
@@ -80,7 +80,8 @@ def derive_chunk_id(document_id: str, span_key: str | int, text_hash: str) -> st
 
 
 def derive_lasting_chunk_ids(tenant: str | None, parent_id: str, texts: Iterable[str]) -> Iterator[str]:
-    """Ids of the chunks of a family, in order, that an edit changes only where it changes the text of a chunk."""
+    """Ids for the chunks of a family, in order. A chunk whose text stays the same keeps its id; equal texts are
+    numbered."""
     earlier = Counter[str]()
     for text in map(canonical_text, texts):
         yield json_hash([tenant, parent_id, text, earlier[text]])

@@ -23,8 +23,9 @@ from chunksink.chunkbus.record_checks import MAX_LINE_BYTES, examine_line
 from chunksink.chunkbus.scan import BlockReport
 from chunksink.chunkbus.store import explained
 
-# Lines are numbered across all partitions. Stretches of one version are compared if they have the same `scope`: -1, or
-# the partition if there is no source checksum, since other partitions may then contain other versions.
+# Lines are numbered across all partitions. Stretches of one version are compared across partitions (`scope` -1) if they
+# have a source checksum. Without one they are compared within a partition (`scope`): equal numbers of other partitions
+# may then be of other versions.
 _SCHEMA = f"""
 pragma journal_mode = off;
 pragma synchronous = off;
@@ -75,7 +76,7 @@ order by version, scope, partition, first
 
 @dataclass(frozen=True)
 class OutdatedVersions:
-    """Chunks of a source whose source_checksum differs from that of later lines; `line` is the first such chunk."""
+    """Chunks of a source whose source_checksum is not that of the source's last line. `line` is the first of them."""
 
     line: int
     source: str
@@ -170,7 +171,7 @@ class Inventory:
     def fewest_documents(self) -> int:
         """The number of documents or of sources in the current partition, whichever is smaller.
 
-        Producers may count versions of sources (`document_id`) or sources, which can have several versions.
+        Manifests may count either. A source with several versions has several `document_id`s.
         """
         partition = [len(self._partitions) - 1]
         counts = [self._db.execute(_COUNT.format(column), partition).fetchone() for column in ("document", "source")]

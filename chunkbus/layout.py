@@ -59,7 +59,7 @@ class BusRoot:
 
     @property
     def bucket(self) -> "BucketRoot | None":
-        """None if the root is a folder; only then the properties with paths can be used."""
+        """This root if it is in a bucket; None if it is a folder. Only folders have the properties with paths."""
         return None
 
     @cached_property
@@ -89,7 +89,7 @@ class BusRoot:
         return self.manifests / f"{check_partition_key(key)}{_MANIFEST}"
 
     def folders(self) -> tuple[Path, ...]:
-        """All folders that writers use; none of a bucket."""
+        """All folders that writers use, `links/` last. A bucket has none."""
         return self.path, self.canonical, self.manifests, self.path / "links"
 
     @property
@@ -138,15 +138,16 @@ class BusRoot:
         return self.manifest_bytes(key)
 
     def signature(self, key: str) -> str:
-        """Changes if the manifest or the chunks change. Of a bucket, as it was listed."""
+        """A text that changes if the manifest or the chunks change. For a bucket it describes the last listing."""
         return _described(signatures_of(self._files(key)))
 
     def settled_signature(self, key: str) -> tuple[str, bool]:
-        """The signature now, and whether every later change will change it."""
+        """The present signature, and whether every later change of the files will change it. May wait two seconds."""
         signatures, is_settled = settled_signatures(self._files(key))
         return _described(signatures), is_settled
 
     def signature_now(self, key: str) -> str:
+        """Like `signature`, but of a bucket the manifest is looked up again."""
         return self.signature(key)
 
     def misnamed_files(self) -> list[str]:
@@ -171,7 +172,7 @@ class BusRoot:
         return self.manifest_file(key), self.chunks_file(key)
 
     def _names(self, folder: str, suffix: str = "") -> Iterator[str]:
-        """Names with the suffix. Names with a leading dot are waiting or unfinished files."""
+        """Names with the suffix, except those with a leading dot: these are waiting or unfinished files."""
         if (self.path / folder).is_dir():
             for entry in (self.path / folder).iterdir():
                 if entry.name.endswith(suffix) and not entry.name.startswith("."):

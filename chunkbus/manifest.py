@@ -53,9 +53,11 @@ class Idempotency(msgspec.Struct):
 
 
 class Tombstone(msgspec.Struct, omit_defaults=True):
-    """Retires all versions of a source that are older than `at`. `parent_id` or `document_id` names the source.
+    """Retires all versions of a source in other partitions that are older than `at`, by default the manifest's
+    `created_at`. `parent_id` or `document_id` names the source.
 
-    `parent_id` is the one in its chunks (for all tenants, or only for `tenant_id`), or the family key of one tenant.
+    `parent_id` is that of its chunks, or a family key. A family key retires the source of one tenant. A `parent_id`
+    retires it for every tenant, or only for `tenant_id`.
     """
 
     parent_id: str | None = None

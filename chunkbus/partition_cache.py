@@ -79,7 +79,7 @@ class PartitionCache:
 
     @contextmanager
     def spool(self) -> Iterator[Path]:
-        """The path of a new file, which is removed at the end unless `keep` took it."""
+        """A path for a new file. The file is removed at the end unless `keep` took it."""
         try:
             path, file = self._new()
         except OSError:

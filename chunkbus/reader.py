@@ -39,7 +39,7 @@ class LineBlock:
 
 
 def read_manifest(root: BusRoot, key: str) -> Manifest:
-    """Of a bucket it may be as old as the listing."""
+    """The decoded manifest of a partition. In a bucket it may be as old as the last listing."""
     data = root.known_manifest(key)
     if data is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), f"{root.address}/{manifest_name(key)}")
@@ -120,8 +120,9 @@ def read_blocks(
 ) -> Iterator[LineBlock]:
     """The whole file as blocks of whole lines; `on_bytes` gets every byte of it once, in order.
 
-    A line over the limit is cut to one byte more than the limit, so that the caller can recognise it and memory stays
-    flat. It is alone in its block.
+    A line that is much longer than the limit is cut to one byte more than the limit, so that the caller can recognise
+    it and memory stays flat. It is alone in its block. A line that exceeds the limit by less than one read may be
+    whole.
     """
     offset = 0
     carry = b""
@@ -175,7 +176,7 @@ def lines_of(blocks: Iterable[LineBlock]) -> Iterator[tuple[Place, bytes]]:
 
 
 def read_partition(root: BusRoot, key: str) -> Iterator[tuple[Place, Record]]:
-    """Every record of a partition that validation passed, with its place."""
+    """Every record, with its place, of a partition that has passed validation."""
     file, _ = open_partition(root, key)
     with file:
         for place, line in read_lines(file):

@@ -1,4 +1,4 @@
-"""Checks one line of a chunks file and returns the typed chunk, or every reason why it is refused."""
+"""Checks one line of a chunks file: the typed chunk, if the line can be decoded, and the problems found."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -12,7 +12,7 @@ import orjson
 
 from chunksink.chunkbus import findings
 from chunksink.chunkbus.canonical import bare_hex
-from chunksink.chunkbus.chunk import CHUNK_VERSION, OWNER_FIELDS, Chunk, Record, Span
+from chunksink.chunkbus.chunk import CHUNK_VERSION, FAMILY_FIELDS, Chunk, Record, Span
 from chunksink.chunkbus.diagnosis import diagnose_fields, diagnose_json, parse_time, proves_unique_keys
 from chunksink.chunkbus.findings import Problem, Severity
 
@@ -37,7 +37,7 @@ _loads = orjson.loads
 # Some parsers refuse numbers of 300 digits. Sampling every hundredth byte finds three digits in a row in such a number.
 _long_number = re.compile(rb"[0-9]{3}").search
 _DEEP_BYTES = 1800  # a shorter line cannot be nested too deeply for any parser
-_LARGEST = 2**53 - 1  # the largest integer that is exact in every JSON parser; indexes omit larger ones
+_LARGEST = 2**53 - 1  # the largest integer that every JSON parser reads exactly; larger ones are not indexed
 
 
 class RecordCheck(Protocol):
@@ -58,7 +58,8 @@ CONTRACT = Rules()
 
 
 def examine_line(line: bytes, rules: Rules = CONTRACT) -> tuple[Chunk | None, tuple[Problem, ...]]:
-    """The chunk on a line (without its line break) and its problems; None instead of a chunk that cannot be trusted."""
+    """The chunk on a line (without its line break), and its problems, which may be errors. None if the line cannot be
+    decoded."""
     if len(line) > MAX_LINE_BYTES:
         return None, (Problem(findings.LINE_TOO_LONG, f"is longer than {MAX_LINE_BYTES // 2**20} MiB"),)
     try:
@@ -96,7 +97,7 @@ def _fields_with_nul(chunk: Chunk) -> list[str]:
         ("the source's name", chunk.provenance.source()),
     ]
     if chunk.metadata is not None:
-        fields += [(f"metadata.{name}", chunk.metadata.get(name)) for name in OWNER_FIELDS]
+        fields += [(f"metadata.{name}", chunk.metadata.get(name)) for name in FAMILY_FIELDS]
     return [name for name, value in fields if isinstance(value, str) and "\0" in value]
 
 
@@ -130,9 +131,9 @@ def _examine_chunk(chunk: Chunk, require_source_checksum: bool) -> list[Problem]
         problems.append(Problem(findings.WRONG_TYPE, detail, Severity.WARNING))
     if chunk.created_at is not None and not _is_time(chunk.created_at):
         problems.append(Problem(findings.WRONG_TYPE, f"created_at is not an ISO 8601 time: {chunk.created_at!r:.60}"))
-    for name in OWNER_FIELDS:
+    for name in FAMILY_FIELDS:
         if metadata is not None and (value := metadata.get(name)) is not None and not isinstance(value, str):
-            detail = f"metadata.{name}: expected `str | null`, got {value!r:.60}; it identifies the owner of the chunk"
+            detail = f"metadata.{name}: expected `str | null`, got {value!r:.60}; it identifies the chunk's family"
             problems.append(Problem(findings.WRONG_TYPE, detail))
     if chunk.hashes is not None and chunk.hashes.text_hash is not None:
         problems += _check_text_hash(chunk.text, chunk.hashes.text_hash)

@@ -62,7 +62,7 @@ class RunLog:
         self._file: BinaryIO | None = None
         self._span = ExitStack()
         self.result: dict[str, Any] = {}
-        """The status and the facts of the last line."""
+        """The status and the facts that `finish` got; empty before."""
 
     def __enter__(self) -> "RunLog":
         self._home.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -119,7 +119,7 @@ class RunLog:
 
 
 def _remove_oldest(opened: Path) -> None:
-    """Deletes the oldest records, whose ids sort first. A run in progress can still write to its record."""
+    """Deletes the oldest records, whose ids sort first. A run that still writes to a deleted record does not notice."""
     lasting = 0
     for file in sorted(opened.parent.glob("*.jsonl"))[:-KEPT][::-1]:
         if lasting < KEPT_LASTING and _command(file) in LASTING:

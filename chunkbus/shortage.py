@@ -1,4 +1,5 @@
-"""Recognises errors caused by a lack of disk space, memory or open files: nothing is broken, a later call works."""
+"""Recognises errors caused by a lack of disk space, memory or open files. No data is damaged, and a call works again
+once there is enough."""
 
 import errno
 import os

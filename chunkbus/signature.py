@@ -33,9 +33,9 @@ class Signature:
         return remaining_ns is not None and remaining_ns < 0
 
     def settles_in_ns(self, now_ns: int) -> int | None:
-        """How long until any change of the file gets a new timestamp; negative if it does now.
+        """Nanoseconds until every change of the file gets a new timestamp; negative if that is so now.
 
-        A timestamp in the future was set explicitly and is ignored. None if both are in the future.
+        A timestamp far in the future was set explicitly, and is ignored. None if both timestamps are.
         """
         remaining = (stamp + _tick(stamp) - now_ns for stamp in (self.mtime_ns, self.ctime_ns))
         return max((each for each in remaining if each <= _LONGEST_TICK_NS), default=None)
@@ -71,10 +71,10 @@ def _as_int64(number: int) -> int:
 
 
 def wait_a_tick() -> None:
-    """Waits long enough that a later change gets a later timestamp."""
+    """Waits for one tick of a file system that stores fractions of seconds: a later change gets a later timestamp."""
     time.sleep(0.025)
 
 
 def _tick(stamp: int) -> int:
-    """How far apart two changes with the same time can be: some file systems store whole or even seconds."""
+    """How far apart two changes with the same time can be. Some file systems store whole seconds, FAT even ones only."""
     return _LONGEST_TICK_NS if stamp % 1_000_000_000 == 0 else 20_000_000

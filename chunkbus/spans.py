@@ -1,7 +1,7 @@
 """OpenTelemetry spans of runs and searches, if the usual variables ask for them; else nothing is imported.
 
-Spans have names and numbers, never texts. They are sent by a thread: an exporter that does not answer delays nothing
-but the end of the process, by at most two seconds.
+Spans have names and numbers, never texts. A thread sends them. An exporter that does not answer delays only the end of
+the process, by at most two seconds.
 """
 
 import logging
@@ -45,7 +45,7 @@ def annotate(**attributes: str | int) -> None:
 
 
 def within_span(work: Callable[P, T]) -> Callable[P, T]:
-    """The same function for another thread, whose spans are then below the current one."""
+    """The function, prepared for another thread: spans that it opens are children of the current span."""
     return work if _tracer() is None else partial(copy_context().run, work)
 
 

@@ -1,4 +1,4 @@
-"""Named files below a folder or a prefix of a bucket: one protocol, `open_storage` opens either.
+"""Reads and writes files by name, in a folder or below a prefix of a bucket. `open_storage` opens both kinds.
 
 A name has parts separated by `/`, such as `manifest/a.manifest.json`. Names whose last part begins with a dot are
 unfinished files, which are not listed.
@@ -24,7 +24,7 @@ BUCKET_SCHEMES = ("s3", "gs", "az")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One file. Its `version` changes with its content, and is never a hash of it."""
+    """One file. Its `version` changes with its content, but do not use it as a checksum."""
 
     name: str
     size: int
@@ -33,8 +33,11 @@ class Entry:
 
 
 class Storage(Protocol):
-    """All methods raise FileNotFoundError if the file does not exist, another OSError or StorageError if the storage
-    fails. Every write is atomic and durable when it returns."""
+    """Files by name. Every write is atomic, and durable when it returns.
+
+    Methods that read raise FileNotFoundError if the file does not exist. All raise another OSError or StorageError if
+    the storage fails.
+    """
 
     @property
     def address(self) -> str:

@@ -89,7 +89,7 @@ class Validation:
             for key in names:
                 chunks += self._validate_partition(key, inventory)
             for split in inventory.split_families(self._root):
-                detail = f"the family of document {split.document_id!r:.120} is in parts: {split.reason}"
+                detail = f"the family of document {split.document_id!r:.120} is incomplete or split: {split.reason}"
                 self._report(split.partition, split.line, [Problem(findings.FAMILY_SPLIT, detail)])
         return Summary(len(names), chunks, self._errors, self._warnings)
 
@@ -187,7 +187,8 @@ class PartialValidation:
         return block
 
     def finish(self, root: BusRoot, file: BinaryIO, manifest: Manifest, chunks: int, documents: int) -> None:
-        """Compares the file with its manifest. `documents`: documents or sources, whichever are fewer."""
+        """Compares the file with its manifest. `documents` is the number of `document_id`s or of sources in the file,
+        whichever is smaller."""
         mismatches = _compare_with_manifest(manifest, chunks, documents, self._checksum.hexdigest())
         inventory = self._inventory
         if any(True for _ in chain(mismatches, inventory.outdated_versions(file), inventory.split_families(root))):

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 OnStep = Callable[[str], object]
 Replace = Callable[[str, bytes, OnStep], object]
-"""Commits the new chunks. Gets their checksum and the manifest."""
+"""Commits the new chunks, given their checksum, the encoded manifest, and a function to call after each step."""
 LOCK_SECONDS = 10.0
 
 # The steps of a commit; a kill after each leaves a different state on disk. Tests kill at each of them.

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import chain, count
 from typing import Any
 
-from chunksink.chunkbus.chunk import OWNER_FIELDS, Chunk, Record
+from chunksink.chunkbus.chunk import FAMILY_FIELDS, Chunk, Record
 from chunksink.settings.fields import FieldType
 from chunksink.sinks import values
 from chunksink.sinks.custom_fields import NO_FIELDS, FieldSet
@@ -22,7 +22,7 @@ _USED = frozenset(
     (
         *(path for rule in PROJECTION for path in rule.paths),
         *Chunk.__struct_fields__,
-        *(f"metadata.{name}" for name in OWNER_FIELDS),
+        *(f"metadata.{name}" for name in FAMILY_FIELDS),
         *("metadata.kind", "metadata.overlap_chars", "metadata.links", "tokens.tokenizer"),  # of our own ingest
         *(f"{group}occurred_at_end_ms" for group in ("", "metadata.", "span.")),
     )

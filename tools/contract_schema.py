@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from chunksink.chunkbus.chunk import CHUNK_VERSION, OWNER_FIELDS, Chunk
+from chunksink.chunkbus.chunk import CHUNK_VERSION, FAMILY_FIELDS, Chunk
 from chunksink.chunkbus.layout import PARTITION_KEY
 from chunksink.chunkbus.manifest import Manifest
 
@@ -22,7 +22,7 @@ def chunk_schema() -> dict[str, Any]:
     ]
     text_or_null = {"type": ["string", "null"]}
     schema["$defs"]["Chunk"]["properties"]["metadata"]["anyOf"][0]["properties"] = dict.fromkeys(
-        OWNER_FIELDS, text_or_null
+        FAMILY_FIELDS, text_or_null
     )
     return schema
 

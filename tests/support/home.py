@@ -154,7 +154,7 @@ class Home:
                     state=state,
                     catalog=catalog,
                     intake=Intake(self.root, state, on_finding=self.findings.append),
-                    records=FamilyReader(self.root, catalog),
+                    reader=FamilyReader(self.root, catalog),
                     sinks={sink.name: sink for sink in sinks},
                     open_sink=self.open_sink,
                     embedders=Embedders(config, stack, EncoderPool()),
