@@ -76,5 +76,5 @@ def wait_a_tick() -> None:
 
 
 def _tick(stamp: int) -> int:
-    """How far apart two changes with the same time can be. Some file systems store whole seconds, FAT even ones only."""
+    """How far apart two changes with the same time can be. Some file systems store whole or even seconds only."""
     return _LONGEST_TICK_NS if stamp % 1_000_000_000 == 0 else 20_000_000

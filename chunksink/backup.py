@@ -35,7 +35,8 @@ _FORMAT = "chunksink.backup.v1"
 _MANIFEST = "manifest.json"
 _DATABASES = ("state.db", "vectors.db", "ingest.db")
 _PARTS = ("home.id", "vectors.db", "ingest.db", "runs", "segments", "state.db")
-"""Files and folders of a home, in the order in which they are restored: without `state.db` a home has no index."""
+"""Files and folders of a home, in the order in which they are restored. A home without `state.db` has no index, so a
+restore that was killed never shows a mixture."""
 _MEMBER = re.compile(r"(state|vectors|ingest)\.db|home\.id|runs/[\w-]+\.jsonl|segments/[0-9a-f]{64}\.arrow", re.ASCII)
 
 

@@ -95,7 +95,7 @@ class LazyGroup(click.Group):
         try:
             with errors_as_refusals():  # commands print after their own work, too
                 return super().invoke(ctx)
-        except BrokenPipeError as error:  # the reader closed our output; click would end the process as after a bug
+        except BrokenPipeError as error:  # the reader closed our output; click would exit with 1, our code for a bug
             raise click.exceptions.Exit(Exit.OUTPUT_CLOSED) from error
         except (KeyboardInterrupt, Exception) as error:
             if not isinstance(error, KeyboardInterrupt) and not _hidden_interrupt.is_set():
@@ -132,8 +132,8 @@ def cli(context: click.Context) -> None:
     """Keeps a keyword index and a vector index in step with your documents.
 
     `ingest` cuts documents into chunks, in the folder ./chunks. `sync` updates the index, in ./.chunksink, to match
-    the chunks. No configuration is needed. Defaults are overridden by chunksink.toml, that by CHUNKSINK_* variables,
-    and these by options.
+    the chunks. No configuration is needed. Options override CHUNKSINK_* variables, and variables override
+    chunksink.toml.
     """
     if context.invoked_subcommand is None:
         click.echo(_QUICK_START)

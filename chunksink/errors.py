@@ -17,8 +17,8 @@
     │   └── IngestBusy           another ingest is using the home
     ├── RebuildError             building an index
     │   ├── InvalidBus           chunks break the contract
-    │   ├── NoGeneration         nothing was built yet: call `sync()`
-    │   │   └── NothingBuilt     ... and nothing was built before either
+    │   ├── NoGeneration         there is no live index, or no previous one to roll back to
+    │   │   └── NothingBuilt     this home has never had an index: call `sync()`
     │   ├── HomeLocked           another run is writing to this home
     │   ├── BackupUnreadable     a file is not a backup, or is incomplete or damaged
     │   ├── HomeNotEmpty         a restore would replace records: call it with `force`

@@ -46,7 +46,7 @@ def measure(
             reasons = "; ".join(f"{leg} search: {reason}" for leg, reason in answer.unavailable.items())
             raise SinkError(f"{mode} cannot be measured: {reasons}")
         if config.rerank is not None and answer.hits and answer.hits[0].rerank is None:
-            raise SinkError(f"{mode} cannot be measured as [rerank] is configured: {answer.notice}")
+            raise SinkError(f"{mode} cannot be measured, because the reranker did not answer: {answer.notice}")
         return naming.names(document for hit in answer.hits for document in (hit.document, *hit.same_text))
 
     return evaluate(judged, rank)
@@ -83,7 +83,7 @@ def index_facts(config: Config, generation: Generation) -> dict[str, Any]:
 
 def gate(config: Config, saved: Path, fail_if_drop: float) -> Check:
     """A check of a rebuild, with the queries, judgements and modes of a saved result."""
-    if not fail_if_drop >= 0:  # or it is no number
+    if not fail_if_drop >= 0:  # refuses nan, too
         raise ConfigError(f"fail_if_drop must be 0 or more, not {fail_if_drop:g}")
     return partial(_require_not_worse, config, read_result(saved), fail_if_drop)
 

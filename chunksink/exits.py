@@ -34,8 +34,7 @@ class Exit(IntEnum):
     DRIFT = (
         4,
         "a comparison found a difference or was not possible (`verify`, `prove`, `cache verify`, "
-        "`settings diff`); or a new build, the cache of vectors, a backup or a file of the home differs from what was "
-        "written",
+        "`settings diff`); or a new build, the cache of vectors, a backup or a file of the home is damaged",
     )
     ENGINE = (
         5,

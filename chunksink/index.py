@@ -233,7 +233,8 @@ class Index(AbstractContextManager["Index", None]):
         return status_of(self.config)
 
     def why(self, name: str) -> Explanation:
-        """Everything known about one chunk. `name` is its id, the beginning of its id, or a source: its first chunk."""
+        """Everything known about one chunk. `name` is its id, the beginning of its id, or a source, whose first chunk
+        is explained."""
         from chunksink.ingest.store import why_no_chunks
 
         config = self.config
@@ -251,14 +252,17 @@ class Index(AbstractContextManager["Index", None]):
 
     def prove(self, *, deep: bool = False) -> dict[str, Any]:
         """What the index was made from and what its engines contain, in a form that another machine can reproduce.
-        Raises NotVerified if they differ."""
+
+        Raises NotVerified if an engine differs from the chunks, SinkError if one does not answer, and InvalidBus if
+        chunks are missing or invalid.
+        """
         return proof_of(self.config, self.verify(deep=deep))
 
     def plan(self, *, adopt: bool = False) -> Forecast:
         """What the next sync would do and cost, even if it is the first. Only records of this home are written.
 
-        If the cache has vectors but there is no index yet, the model is loaded to check whether they are its own.
-        Without the model on this machine, every vector counts as missing.
+        If the cache has vectors but there is no index yet, the model is loaded, to find out whether the vectors are of
+        this model. Without the model on this machine, every vector counts as missing.
         """
         with self._session("plan") as session:
             forecast = plan(session, adopt=adopt)

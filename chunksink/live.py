@@ -34,8 +34,10 @@ class LiveSearch:
     """Answers from the live generation, for any number of threads. The last user of an old view closes it."""
 
     def __init__(self, config: Config, *, every_seconds: float = 0.0, needed: Collection[str] | None = None) -> None:
-        """Checks for changes by other processes at most every `every_seconds`, since reopening vectors takes a
-        moment. With `needed`, only sinks with these legs are opened."""
+        """Checks for changes by other processes at most every `every_seconds`, since reopening vectors takes a moment.
+
+        With `needed`, sinks are opened, in the order of the configuration, only until these legs are found.
+        """
         self.config = config
         self._needed = needed
         self._every_seconds = every_seconds

@@ -72,5 +72,5 @@ def is_json() -> bool:
 
 
 def write(message: str, *, severity: str = "info", event: str = "note", error: BaseException | None = None) -> None:
-    """Log a line of the command line itself."""
+    """Log a message of a command."""
     _NOTES.info("%s", _encodable(message), extra={"severity": severity, "event": event}, exc_info=error)

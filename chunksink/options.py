@@ -32,9 +32,9 @@ def home_option(command: Command) -> Command:
     """--home, and with it --index and --config."""
     home = _shared("home", "DIR", "Where chunksink keeps its own records. [default: .chunksink]")
     index = _shared(
-        "index", "NAME", "One of several indexes: a table [index.NAME] of chunksink.toml; or CHUNKSINK_INDEX."
+        "index", "NAME", "Use one of several indexes: the table [index.NAME] of chunksink.toml. [env: CHUNKSINK_INDEX]"
     )
-    config = _shared("config", "FILE", "The file of settings; or CHUNKSINK_CONFIG. [default: chunksink.toml]")
+    config = _shared("config", "FILE", "The settings file. [default: chunksink.toml; env: CHUNKSINK_CONFIG]")
     return home(index(config(command)))
 
 
@@ -123,7 +123,10 @@ def engine_options(command: Command) -> Command:
 
 
 def config_from(*, uses_sinks: bool = True, **flags: Any) -> Config:
-    """The configuration with the shared options of this command and `flags`. Warns of likely misspellings."""
+    """The configuration with the shared options of this command and `flags`. Warns of likely misspellings.
+
+    With `uses_sinks`, default sinks give way to those of the live index, which must then be configured.
+    """
     for name in unknown_variables():
         if near := nearest_variable(name):
             note(f"warning: {name} is no setting and is ignored; did you mean {near}?", severity="warning")

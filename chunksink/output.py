@@ -47,8 +47,11 @@ def columns(*, is_error: bool = False) -> int | None:
 
 
 def wrapped(text: str, width: int | None) -> str:
-    """Breaks long lines between words. Continuation lines are aligned with the last column of their line. If it has no
-    columns, they are indented by two more spaces."""
+    """Breaks long lines between words. Two or more spaces begin a column.
+
+    Continuation lines are aligned with the last column that begins near the start of their line. Without columns they
+    are indented by two more spaces.
+    """
     return text if width is None else "\n".join(_wrapped_line(line, width) for line in text.split("\n"))
 
 

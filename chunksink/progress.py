@@ -45,7 +45,7 @@ class ProgressLines:
             note(f"{self._label}: {self._done:,}{self._suffix}", event="progress")
 
     def print_line(self, line: str) -> None:
-        """Print a line of output without breaking the bar."""
+        """Print a line of the command's result. A bar is cleared first."""
         click.echo(line)
 
 

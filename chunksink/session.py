@@ -53,8 +53,8 @@ def open_session(
 ) -> Iterator["Session"]:
     """A session that writes to all configured engines, or only to those named in `only`.
 
-    With `tolerant` an engine may be unreachable. Without `makes_home` the home must exist, so that a misspelt name
-    creates no new one.
+    With `tolerant` an engine may be unreachable. With `reads_chunks` the chunks must exist. Without `makes_home` the
+    home must exist, so that a misspelt name creates no new one.
     """
     from chunksink.rebuild.embedder import Embedders
     from chunksink.rebuild.families import FamilyReader
@@ -70,7 +70,7 @@ def open_session(
     with ExitStack() as stack:
         log = stack.enter_context(RunLog(home, command))
         unreachable: dict[str, SinkError] = {}
-        # Before `state.db`, so that a misspelt sink leaves no new home behind.
+        # Before `state.db`: a misspelt sink makes no home with an index.
         sinks = _open_sinks(
             config,
             only or config.sinks,
@@ -105,7 +105,7 @@ def open_session(
 
 
 def open_intake(config: Config, state: State, log: RunLog | None = None, workers: Workers | None = None) -> Intake:
-    """Reads the configured chunks into this state; findings go to the record of the run."""
+    """An intake, which reads the configured chunks into this state when it is used. Findings go to `log`."""
     from chunksink.workers import worker_processes
 
     return Intake(
@@ -174,7 +174,8 @@ def usual_mode(config: Config) -> "Mode":
 
 
 def status_of(config: Config, named: int = -1) -> "HomeStatus":
-    """The state of the home, with the names of up to `named` held families. NoGeneration if nothing was built yet."""
+    """The state of the home, with the names of up to `named` held families (-1: of all). Raises NoGeneration if nothing
+    was built yet."""
     from chunksink.rebuild.session import rebuild_due
     from chunksink.rebuild.status import status
 
@@ -245,8 +246,7 @@ def _open_sinks(
 
 
 def _open_compute(config: Config, stack: ExitStack) -> "Compute | None":
-    """The engine that computes vectors ahead of the executor; None without Ray, unless an earlier
-    run left segments to import."""
+    """What provides vectors ahead of the executor: workers on Ray, or else an import of segments if there are any."""
     if config.engine == "ray":
         from chunksink.compute.ray import RayCompute
 
@@ -260,7 +260,7 @@ def _open_compute(config: Config, stack: ExitStack) -> "Compute | None":
 
 
 def _open_former_sink(config: Config, stack: ExitStack, name: str) -> Sink:
-    """A sink that is no longer configured. Raises Refused if its options are missing, too."""
+    """A sink that is no longer in `sinks`. Raises Refused if its options are missing or invalid."""
     try:
         return open_one_sink(config, stack, name)
     except ConfigError as error:

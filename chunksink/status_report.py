@@ -40,7 +40,7 @@ def facts(status: HomeStatus) -> Iterator[ReportRow]:
     if status.last_verify:
         yield _verified(status.last_verify, status.updated_at)
     yield ReportRow("compared", _compared([sink.coverage for sink in status.sinks.values()]))
-    rollback = f"{previous.id}; `chunksink rollback` shows it again" if previous else "none, so no rollback is possible"
+    rollback = f"{previous.id}; `chunksink rollback` switches to it" if previous else "none, so no rollback is possible"
     yield ReportRow("previous", rollback)
     superseded = f", {bus.superseded:,} superseded" if bus.superseded else ""
     chunks = f"{counted(bus.families, 'source')}, {counted(bus.chunks, 'chunk')}{superseded}"
@@ -68,8 +68,8 @@ def _compared(coverages: list[Coverage]) -> str:
     syncs = max((coverage.syncs_a_round for coverage in coverages), default=0)
     if not syncs:
         return "nothing yet: the index has no chunks"
-    compared = f"every source since {_minute(since)}" if since else "not yet every source"
-    return f"{compared}, except those of over {LARGEST:,} chunks; all are compared within {counted(syncs, 'sync')}"
+    compared = f"each source at {_minute(since)} or later" if since else "not yet each source"
+    return f"{compared}; a round takes {counted(syncs, 'sync')} and leaves out sources of over {LARGEST:,} chunks"
 
 
 def _pending(sink: BuildStatus) -> str:

@@ -99,7 +99,7 @@ def _seconds(report: "RunReport") -> str:
 
 
 def _changed(report: "RunReport", verb: str) -> list[str]:
-    """If a sink failed, the others have a line each, since they may have done less than planned."""
+    """One line with the numbers of the whole run. If a sink failed, each other sink has a line with its own numbers."""
     if report.status != "failed":
         sources = _families(report.families, report.written, held=sum(report.held.values()))
         return [f"{verb} {_working_sinks(report)}: {sources}, {_seconds(report)}"]
@@ -207,6 +207,6 @@ def recall_remedy(sink: str, recall: "Recall") -> str:
     """What to do if a search finds too little or is slow; else empty."""
     rebuild = f"`chunksink rebuild --sink {sink}` makes a new graph"
     if recall.is_low:
-        sync = f"`chunksink sync` makes {sink} compare more vectors; then restart the server if {sink} runs as one"
+        sync = f"`chunksink sync` makes {sink} compare more vectors; then restart {sink} if it is a server"
         return f"{sync}. If that is not enough, {rebuild}"
-    return f"each search visits these too; {rebuild}" if recall.is_worn else ""
+    return f"each search visits the deleted vectors, too; {rebuild}" if recall.is_worn else ""

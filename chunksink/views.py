@@ -30,7 +30,7 @@ class View:
 
     generation: Generation
     projections: Mapping[str, str]
-    """The result of `State.projections` when the view was opened."""
+    """The recorded projection of each build when the view was opened. If one changes, the view is opened again."""
     legs: Legs
     close: Callable[[], None]
 

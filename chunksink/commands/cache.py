@@ -227,7 +227,7 @@ def gc_command(dry_run: bool, as_json: bool) -> None:
         surplus = find_surplus(
             cache,
             keys=(key for chunk in current.chunks() for key in {chunk.text_hash, chunk.key}),
-            fingerprints=state.model_fingerprints() or None,  # if no model is known, only texts decide
+            fingerprints=state.model_fingerprints() or None,  # None: keep the vectors of all models
         )
         if surplus.rows and not surplus.kept_rows:
             raise Refusal(

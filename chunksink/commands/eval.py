@@ -87,8 +87,8 @@ def command(
     --baseline compares the queries that both results have: the mean nDCG@10, the difference with its 95 % interval, and
     the queries that lost and won most.
 
-    --tune measures hybrid search with twelve weights. It proposes a `fusion_weight` if one of them is better, by
-    cross-validation, than the default, where the weight depends on the query.
+    --tune measures hybrid search with eleven fixed weights, and with the default, which chooses a weight for each
+    query. It proposes a `fusion_weight` if cross-validation finds a fixed weight better.
 
     \b
     Examples:
@@ -117,7 +117,7 @@ def command(
             try:
                 measured[mode] = measure(config, judged, naming, access, mode, live.search)
             except InvalidQuestion:
-                if modes or mode == _BY_DEFAULT[-1]:
+                if modes or mode == _BY_DEFAULT[-1]:  # the last needs only one leg: without it nothing can be measured
                     raise
         index = index_facts(config, live.generation())
     means = {mode: figures(values) for mode, values in measured.items()}

@@ -87,8 +87,8 @@ class _SourcePath(click.Path):
     type=click.IntRange(min=0),
     default=0,
     metavar="N",
-    help="Safety limit: up to N sources may lose most of their chunks, or be pruned because their folder is empty or "
-    "gone. With --sync it also limits removals from the index.",
+    help="Allow up to N sources to be pruned because their folder is empty or gone, or to lose most of their chunks if "
+    "these are a large share of all. With --sync it also allows such removals from the index.",
 )
 @click.option(
     "--chunking",
@@ -205,7 +205,7 @@ def _headline(report: IngestReport, root: str) -> str:
 
 
 def _left_out(report: IngestReport) -> Iterator[str]:
-    """One line for each code with more sources than were printed one by one."""
+    """A line for each code, unless each of its sources has a line of its own already."""
     printed = Counter(failure.code for failure in report.failures[:_SHOWN_FAILURES])
     for code, number in report.left_out.items():
         if number > printed[code]:

@@ -1,4 +1,4 @@
-"""`chunksink reindex`: lists IR records made by an older extractor, so that their sources can be extracted again."""
+"""`chunksink reindex`: lists records made by an older extractor, so that their sources can be extracted again."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace

@@ -13,7 +13,7 @@ def command(kind: str) -> None:
     """Print the JSON Schema of one kind of record.
 
     KIND is `chunk` for a line of canonical/KEY.jsonl, `manifest` for manifest/KEY.manifest.json, or `ir` for a record
-    of an extractor (the canonical document that `chunksink ingest` reads).
+    of an extractor, which `chunksink ingest --as ir` reads.
 
     \b
     Examples:

@@ -133,7 +133,7 @@ def _warnings(desired: dict[str, Any], live: dict[str, Any]) -> Iterator[Note]:
     if names := unknown(desired, live):
         yield Note(f"warning: Meilisearch has no setting {', '.join(names)}; it refuses the whole file")
     if names := resets(desired, live):
-        yield Note(f"warning: the file does not name {', '.join(names)}; apply and sync reset this to the default")
+        yield Note(f"warning: the file does not name {', '.join(names)}; apply and sync reset them to their defaults")
 
 
 def _document(found: list[Difference]) -> dict[str, Any]:

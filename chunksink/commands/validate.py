@@ -1,4 +1,4 @@
-"""`chunksink validate`: the smoke test of the chunk bus."""
+"""`chunksink validate`: checks chunks and manifests against the contract."""
 
 import json
 from collections import Counter

@@ -32,7 +32,8 @@ def command(deep: bool, repair: bool, allow_deletions: int, adopt: bool, as_json
     extra or changed chunks are named; --json has the ids. Refused documents are counted separately. Sources that are
     held, because their chunks are missing or invalid, are not compared. The digest depends on the content alone: the
     same sink of two homes with the same chunks has the same digest.
-    Exits with 4 if something differs and was not repaired, else with 3 if sources are held.
+    Exits with 5 if an engine does not answer, else with 4 if something differs and was not repaired, else with 3 if
+    sources are held.
 
     \b
     Examples:

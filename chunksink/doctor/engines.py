@@ -29,7 +29,8 @@ from chunksink.summary import recall_line, recall_remedy
 
 
 def sink(config: Config, name: str, live: Live | None) -> Iterator[Check]:
-    """The other checks are left out if the sink does not answer."""
+    """The checks of one sink. They end at the first that fails: if the sink does not answer, if its public name is
+    taken, or if its settings differ."""
     with ExitStack() as stack:
         try:
             sink, found = _answering(config, name, stack)

@@ -120,12 +120,13 @@ def _runtime(config: Config, found: ResolvedModel) -> str:
         return f"OpenVINO computes it, {when} in {cache}"
     if config.precision == "int8":
         problem = f"{found.name} cannot be computed in int8: {expected.reason}"
-        raise CheckProblem(problem, "remove this reason, or set `precision` to auto")
+        raise CheckProblem(problem, "correct what this message names, or set `precision` to auto")
     return f"sentence-transformers computes it: {expected.reason}"
 
 
 def endpoint(url: str, model: str, variable: str | None, option: str) -> str:
-    """Whether it answers. Neither key nor text is sent, since that may cost money. `option` names the `variable`."""
+    """Whether it answers. Neither key nor text is sent, since that may cost money. Messages call the setting with the
+    variable's name `option`."""
     start = "start it, or correct its address"
     with remedies(((ConfigError, EndpointError), "correct it, and keep the key in the environment only")):
         address = checked_url(url)
@@ -141,8 +142,8 @@ def endpoint(url: str, model: str, variable: str | None, option: str) -> str:
         raise CheckProblem(f"{address} does not answer: {reason}", start) from error
     if status in _GATEWAY_ERRORS:
         raise CheckProblem(f"{address} answers {status}", start)
-    key = f"its key, which is in {variable}, was" if variable else "no key is sent; it was"
-    return f"{address} answers; {key} not tried with {model}: that may cost money"
+    key = f"nor was the key in {variable} tried, " if variable else ""
+    return f"{address} answers; {model} was not asked for a vector, {key}since that may cost money"
 
 
 def ray(config: Config) -> str:

@@ -30,9 +30,9 @@ from chunksink.settings.config import Config
 _SHOWN = 3
 _HOME_ID = re.compile("[0-9a-f]{32}")
 _VALIDATE = "`chunksink validate` reads every line"
-_NO_INDEX = "none yet; `chunksink rebuild` makes it"
+_NO_INDEX = "none yet; `chunksink sync` makes it"
 _DISK = "make room where the disk is full, or make the folder and its files writable"
-_ADOPT = "then `chunksink sync --adopt` makes its builds this home's again"
+_ADOPT = "run `chunksink sync --adopt`, which makes its builds this home's again"
 _MOVE_INGEST = (
     "move it away: the next `chunksink ingest` makes a new one and reads all files again; no chunk is lost, only what "
     "`chunksink ledger` lists"
@@ -134,7 +134,7 @@ def index(home: Path) -> str:
     with remedies((OSError, _DISK), (ChunkBusError, move)), State.existing(home) as state:
         live, begun, home_id = state.live_or_none(), state.unfinished(), state.home_id
     if not _HOME_ID.fullmatch(home_id):
-        remedy = f"write the id of its builds into it, which the checks below show; or remove the file, {_ADOPT}"
+        remedy = f"write into it the id that the checks `live in SINK` below show; or remove the file and {_ADOPT}"
         raise CheckProblem(f"{file} contains no id", remedy)
     if live is None and begun is not None:
         raise CheckProblem("a rebuild was started and not finished", "`chunksink rebuild` continues it", "warn")

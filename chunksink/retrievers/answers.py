@@ -25,7 +25,8 @@ def hits_of(answer: Answer) -> tuple[SearchHit, ...]:
 
 
 def metadata_of(hit: SearchHit) -> dict[str, Any]:
-    """The fields of a hit without its text, and its custom fields and other metadata, flat, as frameworks expect."""
+    """One flat dictionary, as frameworks expect: all fields of a hit but its text, its custom fields, its other
+    metadata, and how it matched."""
     fields = hit.document.as_dict()
     for name in ("text", "fields", "fields_text", "metadata"):
         fields.pop(name, None)

@@ -1,10 +1,10 @@
 """A LangChain retriever over a chunksink index.
 
-with chunksink.open() as index:
-    retriever = ChunksinkRetriever(index=index, k=5)
-    documents = retriever.invoke("how do I return a borrowed tool")
+with chunksink.open() as index: retriever = ChunksinkRetriever(index=index, k=5) documents = retriever.invoke("how do I
+return a borrowed tool")
 
-Misspelt arguments are refused, here and in calls: a tenant that is ignored would show everyone's documents.
+The constructor and each call refuse misspelt arguments: a misspelt `tenant`, if ignored, would show everyone's
+documents.
 """
 
 from collections.abc import Mapping
@@ -65,7 +65,7 @@ class ChunksinkRetriever(BaseRetriever):
         return await run_in_executor(None, self._get_relevant_documents, query, run_manager=synchronous, **arguments)
 
     def _tenant(self, arguments: Mapping[str, Any]) -> str | None:
-        """A call may name a tenant only if the retriever has none: the author of the chain decides what it sees."""
+        """A call may name any tenant if the retriever has none, else only the same: the chain's author decides."""
         if "tenant" not in arguments:
             return self.tenant
         tenant: str | None = arguments["tenant"]

@@ -212,7 +212,7 @@ def test_search_without_the_model_answers_by_keywords(both: Shell, monkeypatch: 
 def test_search_with_another_model_of_that_name_answers_by_keywords(both: Shell, models: Models) -> None:
     """Vectors of two different models cannot be compared."""
     other = models.known[DEFAULT_MODEL] = HashEncoder(dimension=8, name="retrained")
-    assert "than the model that made the live index" in by_words(both("search", "boat", "--json"))
+    assert "than the model of the live index" in by_words(both("search", "boat", "--json"))
     assert other.asked == []
 
 
