@@ -27,6 +27,9 @@ def open(path_or_config: "str | Path | Config | None" = None, **settings: Any) -
     from chunksink.settings.config import Config, load_config
 
     if isinstance(path_or_config, Config):
+        if settings:
+            names = ", ".join(settings)
+            raise TypeError(f"open() got a Config and settings ({names}): set them in the Config")
         return Index(path_or_config)
     return Index(keep_live_sinks(load_config(settings, place=path_or_config)))
 

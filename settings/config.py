@@ -133,6 +133,11 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return False
 
     @property
+    def file(self) -> str | None:
+        """The file that was read, or would have been if it existed; None for a configuration made in Python."""
+        return None
+
+    @property
     def source_of_sink_tables(self) -> str | None:
         """The file with the options of sinks, for messages."""
         return None
@@ -156,6 +161,7 @@ class _LoadedConfig(Config, frozen=True, forbid_unknown_fields=True):
     """The result of `load_config`."""
 
     has_default_sinks: bool = False
+    file: str | None = None
     source_of_sink_tables: str | None = None
 
 
@@ -223,6 +229,7 @@ def load_config(
         pairs = (each.partition("=") for each in values["tokens"].split(",") if each.strip())
         values["tokens"] = {digest.strip(): tenant.strip() for digest, _, tenant in pairs}
     values["has_default_sinks"] = "sinks" not in values
+    values["file"] = str(file)
     values["source_of_sink_tables"] = source_of_tables = "this call" if "sink" in options else str(file)
     if environment.get(MEILI_URL):
         values.setdefault("sinks", _MEILI_SINKS)

@@ -6,7 +6,7 @@ import click
 
 from chunksink.doctor import Check, examine
 from chunksink.exits import Exit
-from chunksink.options import config_from, index_options, json_option, shared_option
+from chunksink.options import config_from, index_options, json_option
 from chunksink.output import columns, print_json, printable, wrapped
 
 _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
@@ -28,7 +28,7 @@ def command(as_json: bool) -> int:
       chunksink doctor --json | jq '.[] | select(.verdict != "ok")'
     """
     checks: list[Check] = []
-    for each in examine(config_from, shared_option("config")):
+    for each in examine(config_from):
         checks.append(each)
         if as_json:
             continue

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from chunksink.settings.config import Config, ConfigError, config_file
+from chunksink.settings.config import Config, ConfigError
 
 AGAIN = "then run `chunksink doctor` again"
 BUCKET = "correct the address, the credentials or AWS_ENDPOINT_URL"
@@ -57,11 +57,8 @@ def remedies(*known: tuple[Errors, str]) -> Iterator[None]:
         raise
 
 
-def examine(load: Callable[[], Config], place: str | None = None) -> Iterator[Check]:
-    """All checks, in the order in which a run needs them. An invalid configuration ends them.
-
-    `place` is the configuration file or folder, if one is named.
-    """
+def examine(load: Callable[[], Config]) -> Iterator[Check]:
+    """All checks, in the order in which a run needs them. An invalid configuration ends them."""
     from chunksink.doctor import engines, machine, records
 
     yield check("python", machine.python)
@@ -72,7 +69,7 @@ def examine(load: Callable[[], Config], place: str | None = None) -> Iterator[Ch
         yield Check("configuration", "fail", str(error), "correct it; `chunksink init` writes a commented example")
         return
     home = config.home_path
-    yield check("configuration", partial(machine.configuration, config, config_file(place)))
+    yield check("configuration", partial(machine.configuration, config))
     yield check("chunks", partial(records.chunks, config))
     yield check("home", partial(machine.home, home))
     yield check("disk", partial(machine.disk, home))

@@ -80,6 +80,29 @@ def test_open_with_a_config_and_rebuild_with_one_sink_as_a_string(silent: Shell)
         assert set(index.rebuild(sinks="jsonl").sinks) == {"jsonl"}
 
 
+def test_open_with_a_config_and_settings_raises(silent: Shell) -> None:
+    with pytest.raises(TypeError, match="home"):
+        chunksink.open(Config(), home="own")
+
+
+def test_doctor_names_the_file_that_was_opened(
+    silent: Shell, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = write(silent, "chunksink.toml", 'sinks = ["jsonl"]\n')
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    with chunksink.open(file) as index:
+        monkeypatch.setenv("CHUNKSINK_CONFIG", "missing.toml")  # read by `open` alone
+        found = next(check for check in index.doctor() if check.name == "configuration")
+    assert found.found.startswith(f"{file} can be read")
+
+
+def test_doctor_of_a_config_made_in_python_reads_no_file(silent: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CHUNKSINK_CONFIG", "missing.toml")
+    with chunksink.open(Config(home="own", sinks=("jsonl",))) as index:
+        found = next(check for check in index.doctor() if check.name == "configuration")
+    assert (found.verdict, "toml" in found.found) == ("ok", False)
+
+
 def test_every_method_makes_its_run(silent: Shell) -> None:
     with chunksink.open() as index:
         index.sync()
