@@ -122,9 +122,9 @@ def errors_as_refusals() -> Iterator[None]:
     except (Refusal, BrokenPipeError):
         raise
     except PermissionError as error:
-        raise Refusal(
-            f"no permission for {error.filename}: change its permissions, or name another folder", Exit.USAGE
-        ) from error
+        unnamed = f"{error.strerror or error}, for a file that the system does not name"
+        what = unnamed if error.filename is None else f"no permission for {error.filename}"
+        raise Refusal(f"{what}: change its permissions, or name another folder", Exit.USAGE) from error
     except OSError as error:
         is_of_machine = shortage(error) is not None or error.errno == errno.EIO
         if error.filename is None and not is_of_machine and error.errno != errno.EROFS:

@@ -64,6 +64,14 @@ def test_system_error_without_a_remedy_gets_one(number: int, text: str | None, c
     assert (refused.value.code, refused.value.message) == (code, expected)
 
 
+def test_permission_error_without_a_file_names_none() -> None:
+    with pytest.raises(Refusal) as refused, errors_as_refusals():
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+    assert refused.value.code == Exit.USAGE
+    assert "None" not in refused.value.message
+    assert os.strerror(errno.EPERM) in refused.value.message
+
+
 @pytest.fixture
 def broken(monkeypatch: pytest.MonkeyPatch) -> None:
     def require(*_: object) -> None:

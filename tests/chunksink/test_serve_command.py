@@ -180,6 +180,8 @@ def test_serve_on_a_used_port_is_a_usage_error(quick_shell: Shell) -> None:
     [
         ("--host", "no-such-host.invalid", "no-such-host.invalid"),
         ("--host", "192.0.2.1", "192.0.2.1"),
+        ("--host", ".example.org", ".example.org"),
+        ("--host", f"{'a' * 64}.example.org", ".example.org"),
         ("--source-url", "javascript:alert(1)//", "https://example.org/docs/"),
         ("--source-url", "https://[", "https://example.org/docs/"),
     ],
