@@ -56,7 +56,7 @@ def stats_command(as_json: bool) -> None:
       chunksink cache stats
       chunksink cache stats --json | jq '.models[].fingerprint'
     """
-    with existing_cache(config_from()) as cache:
+    with existing_cache(config_from(uses_sinks=False)) as cache:
         found = stats(cache)
     show(as_json, asdict(found), _stats_lines(found))
 
@@ -93,7 +93,7 @@ def long_texts_command(as_json: bool) -> None:
       chunksink cache long-texts
       chunksink cache long-texts --json | jq '.chunks[].chunk_id'
     """
-    config = config_from()
+    config = config_from(uses_sinks=False)
     with State.existing(config.home_path) as state, existing_cache(config) as cache:
         catalog = Catalog(state)
         catalog.decide()
@@ -133,7 +133,7 @@ def show_command(ref: str, as_json: bool) -> None:
       chunksink cache show cache:5c1f.../09ab...
       chunksink cache show cache:5c1f.../09ab... --json | jq '.vector | length'
     """
-    with existing_cache(config_from()) as cache:
+    with existing_cache(config_from(uses_sinks=False)) as cache:
         found = cached_vector(cache, ref)
     if found is None:
         raise Refusal(f"{ref} is not cached, or its row failed its check", Exit.USAGE)
@@ -165,7 +165,7 @@ def verify_command(repair: bool, as_json: bool) -> int:
       chunksink cache verify
       chunksink cache verify --repair
     """
-    config = config_from()
+    config = config_from(uses_sinks=False)
     with ExitStack() as stack:
         cache = stack.enter_context(existing_cache(config, replace_damaged=repair))
         if repair:  # it drops rows
@@ -208,7 +208,7 @@ def gc_command(dry_run: bool, as_json: bool) -> None:
       chunksink cache gc --dry-run
       chunksink cache gc
     """
-    config = config_from()
+    config = config_from(uses_sinks=False)
     root = config.bus.require()
     with ExitStack() as stack:
         cache = stack.enter_context(existing_cache(config))
@@ -291,7 +291,9 @@ def export_command(place: str, model: str | None, every: bool, as_json: bool) ->
       chunksink cache export /mnt/shared/vectors
       chunksink cache export s3://bucket/vectors --model sentence-transformers/all-MiniLM-L6-v2
     """
-    config, storage = config_from(), open_storage(place)
+    if every and model is not None:
+        raise click.UsageError("--all exports all models: leave out --model")
+    config, storage = config_from(uses_sinks=False), open_storage(place)
     with existing_cache(config) as cache:
         chosen = _chosen(config, cache, model, every)
         rows = sum(cache.count_rows(fingerprint) for fingerprint in chosen)
@@ -339,7 +341,7 @@ def import_command(place: str, as_json: bool) -> int:
       chunksink cache import /mnt/shared/vectors
       chunksink cache import s3://bucket/vectors
     """
-    config, storage = config_from(), open_storage(place)
+    config, storage = config_from(uses_sinks=False), open_storage(place)
     names = segments.segment_names(storage)
     if not names:
         raise Refusal(f"no vector segments in {storage.address}; `chunksink cache export` writes them", Exit.USAGE)

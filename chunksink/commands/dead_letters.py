@@ -37,7 +37,7 @@ def command(context: click.Context, sink: str | None, limit: int, as_json: bool)
     context.obj = sink  # for `dead-letters --sink X retry`
     if context.invoked_subcommand is not None:
         return Exit.OK
-    with State.existing(config_from().home_path) as state:
+    with State.existing(config_from(uses_sinks=False).home_path) as state:
         builds = receipts_of_live(state, sink)
         found = [(name, letter) for name, receipts in builds.items() for letter in receipts.dead_letters(limit)]
         total = sum(receipts.refused() for receipts in builds.values())
@@ -61,7 +61,7 @@ def retry_command(context: click.Context, sink: str | None) -> None:
       chunksink dead-letters retry && chunksink sync
       chunksink dead-letters retry --sink meilisearch
     """
-    config = config_from()
+    config = config_from(uses_sinks=False)
     with State.existing(config.home_path) as state, writing(config.home_path):
         builds = receipts_of_live(state, sink or context.obj)
         marked = {name: number for name, receipts in builds.items() if (number := receipts.retry_dead_letters())}

@@ -242,6 +242,7 @@ def test_export_writes_the_models_of_the_index_or_those_that_were_named(home: Ho
     assert shell("cache", "export", "named", "--model", "of no build", "--json").json["rows"] == 1
     assert shell("cache", "export", "named", "--model", other.fingerprint[:12], "--json").json["rows"] == 1
     assert shell("cache", "export", "all", "--all", "--json").json["rows"] == 6
+    assert shell("cache", "export", "both", "--all", "--model", "other").code == Exit.USAGE
     for name in ("unheard of", ""):
         assert shell("cache", "export", "none", "--model", name).code == Exit.USAGE
     assert not (shell.folder / "none").exists()

@@ -295,6 +295,11 @@ def test_index_in_meilisearch_without_meili_url_is_refused_and_unchanged(
         assert (ended.code, "MEILI_URL" in ended.err, "`sinks`" in ended.err) == (Exit.USAGE, True, True)
     with pytest.raises(ConfigError):
         chunksink.open()
+    for command in ("stats", "long-texts", "verify", "export vectors", "import vectors", "gc"):  # open no engine
+        assert shell("cache", *command.split()).code == Exit.OK
+    ref = shell("cache", "show", "cache:0/0")
+    assert (ref.code, "MEILI_URL" in ref.err) == (Exit.USAGE, False)
+    assert (shell("dead-letters").code, shell("dead-letters", "retry").code) == (Exit.OK, Exit.OK)
     last = shell("doctor", "--json").json[-1]
     assert (last["name"], last["verdict"]) == ("configuration", "fail")
     assert shell.live() == live
