@@ -164,8 +164,8 @@ def _listening(host: str, port: int, *, open_to_all: bool) -> socket.socket:
     try:
         family, _, _, _, address = socket.getaddrinfo(host or "0.0.0.0", port, type=socket.SOCK_STREAM)[0]
     except (OSError, UnicodeError) as error:  # UnicodeError: a part of the name is empty or too long
-        reason = error.strerror if isinstance(error, OSError) else "not a host name"
-        raise Refusal(f"--host {host}: {reason}; name an address of this machine", Exit.USAGE) from error
+        wrong = error.strerror if isinstance(error, OSError) else "not a host name"
+        raise Refusal(f"--host {host}: {wrong}; name an address of this machine", Exit.USAGE) from error
     if open_to_all and not ip_address(str(address[0])).is_loopback:
         raise Refusal(
             f"--host {host} lets other machines search, but no token is configured: {_TOKEN_REMEDY}", Exit.USAGE

@@ -47,15 +47,13 @@ _MAY_PASS = (Exit.ENGINE, Exit.LOCKED)
     metavar="N",
     help="With --watch: serve metrics for Prometheus at this port; 0 picks a free one.",
 )
-@click.option(
-    "--metrics-host", default="127.0.0.1", show_default=True, metavar="HOST", help="The address of --metrics-port."
-)
+@click.option("--metrics-host", metavar="HOST", help="The address of --metrics-port.  [default: 127.0.0.1]")
 @click.option("--plan", metavar="HASH", help="Execute exactly the plan that `chunksink plan` showed, or nothing.")
 @engine_options
 @writing_options
 @json_option
 def command(
-    watch: bool, dry_run: bool, as_json: bool, metrics_port: int | None, metrics_host: str, **options: Any
+    watch: bool, dry_run: bool, as_json: bool, metrics_port: int | None, metrics_host: str | None, **options: Any
 ) -> int:
     """Update the index to match the chunks, with as few writes as possible.
 
@@ -78,6 +76,8 @@ def command(
         raise click.UsageError(
             "--metrics-port serves metrics of --watch; one sync writes them with --metrics-file FILE"
         )
+    if metrics_host is not None and metrics_port is None:
+        raise click.UsageError("--metrics-host is the address of --metrics-port: add --metrics-port N")
     if watch and shared_option("metrics_file"):
         raise click.UsageError("--metrics-file is written when the command ends: use --metrics-port with --watch")
     with open_index() as index:
@@ -85,8 +85,10 @@ def command(
             print_plan(index, adopt=options["adopt"], as_json=as_json)
             return Exit.OK
         if watch:
-            with _metrics_served(index.config, metrics_host, metrics_port):
-                _watch(index, as_json, options)  # until Ctrl-C
+            host = "127.0.0.1" if metrics_host is None else metrics_host
+            with _metrics_served(index.config, host, metrics_port):
+                _watch(index, as_json, options)
+            return Exit.OK  # not reached: Ctrl-C ends a watch with an exception
         report = index.sync(**options)
     print_report(report, as_json=as_json)
     return exit_code(report, strict=options["strict"])
@@ -104,8 +106,9 @@ def _metrics_served(config: Config, host: str, port: int | None) -> Iterator[Non
 
     try:
         server, _ = start_http_server(port, host, registry_of(config))
-    except OSError as error:
-        message = f"cannot serve metrics on {host}, port {port}: {error.strerror}; choose another --metrics-port"
+    except (OSError, UnicodeError) as error:  # UnicodeError: a part of the host name is empty or too long
+        reason = error.strerror if isinstance(error, OSError) else "not a host name"
+        message = f"cannot serve metrics on {host}, port {port}: {reason}; choose another --metrics-port"
         raise Refusal(message, Exit.USAGE) from error
     note(f"metrics at http://{host}:{server.server_port}/metrics")
     try:
@@ -131,6 +134,7 @@ def _watch(index: "Index", as_json: bool, options: dict[str, Any]) -> None:
             refusal.show()
             if as_json:
                 print_failure(refusal, refusal.code)
+            # An error of the operating system, such as "no permission", may be corrected without a commit.
             code = Exit.ENGINE if isinstance(refusal.__cause__, OSError) else refusal.code
         if code in _MAY_PASS:
             note(f"trying again in {watch.failed():.0f} s, or with the next commit")

@@ -163,7 +163,16 @@ def test_without_the_extra_the_run_does_not_begin(
     assert not (quick_shell.home / "state.db").exists()
 
 
-@pytest.mark.parametrize("arguments", [["--metrics-port", "0"], ["--watch", "--metrics-file", "a.prom"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--metrics-port", "0"],
+        ["--watch", "--metrics-file", "a.prom"],
+        ["--metrics-host", "localhost"],
+        ["--watch", "--metrics-host", "localhost"],
+        ["--watch", "--metrics-port", "0", "--metrics-host", ".example.org"],
+    ],
+)
 def test_options_that_do_not_fit_are_refused(quick_shell: Shell, arguments: list[str]) -> None:
     quick_shell.commit("p1", source("a.md", "a cat"))
     assert quick_shell("sync", *arguments).code == Exit.USAGE
