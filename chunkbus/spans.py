@@ -25,6 +25,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _VARIABLES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_TRACES_EXPORTER")
+_OF_EXTRA = "otlp_proto_grpc"
+"""The exporter that the extra `otel` installs."""
 _FLUSH_SECONDS = 2.0
 _OFF = nullcontext()
 _log = logging.getLogger("chunksink.spans")
@@ -74,8 +76,9 @@ def _tracer() -> "Tracer | None":
         if isinstance(provider, trace.ProxyTracerProvider):
             provider = _provider()
         return provider.get_tracer("chunksink")
-    except Exception as error:  # a missing package, or an exporter that refuses its variables
-        _log.warning("warning: no traces are sent: %s; %s", error, extra_needed("otel"))
+    except Exception as error:  # a missing package, or an exporter that is unknown or refuses its variables
+        remedy = extra_needed("otel") if isinstance(error, ImportError) else "correct the OTEL_ variables"
+        _log.warning("warning: no traces are sent: %s; %s", error, remedy)
         return None
 
 
@@ -103,10 +106,10 @@ def _exporter(environment: Mapping[str, str]) -> "SpanExporter":
     name = environment.get("OTEL_TRACES_EXPORTER") or "otlp"
     if name == "otlp":
         protocols = (environment.get(f"OTEL_EXPORTER_OTLP{of}_PROTOCOL") for of in ("_TRACES", ""))
-        name = "otlp_proto_http" if next(filter(None, protocols), "") == "http/protobuf" else "otlp_proto_grpc"
+        name = "otlp_proto_http" if next(filter(None, protocols), "") == "http/protobuf" else _OF_EXTRA
     found = entry_points(group="opentelemetry_traces_exporter", name=name)
     if not found:
-        raise LookupError(f"the exporter {name} is not installed")
+        raise (ImportError if name == _OF_EXTRA else LookupError)(f"the exporter {name} is not installed")
     exporter: SpanExporter = next(iter(found)).load()()
     return exporter
 

@@ -166,3 +166,26 @@ def test_unknown_exporter_is_a_warning(quick_shell: Shell) -> None:
     quick_shell.commit("p1", source("a.md", "a cat"))
     ended = newly_started(quick_shell.folder, "sync", OTEL_TRACES_EXPORTER="no-such", **WORDS)
     assert (ended.code, "no-such" in ended.err) == (Exit.OK, True)
+
+
+@pytest.mark.parametrize(
+    ("variables", "missing", "named"),
+    [
+        (ASKED_FOR, "opentelemetry", True),
+        (ASKED_FOR, "opentelemetry.exporter.otlp.proto.grpc.trace_exporter", True),
+        ({"OTEL_TRACES_EXPORTER": "no-such"}, None, False),
+        (ASKED_FOR | {"OTEL_EXPORTER_OTLP_TIMEOUT": "soon"}, None, False),
+    ],
+)
+def test_the_extra_is_a_remedy_only_for_a_missing_package(
+    variables: dict[str, str],
+    missing: str | None,
+    named: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    if missing is not None:
+        monkeypatch.setitem(sys.modules, missing, None)
+    assert (spans._tracer.__wrapped__(), "`otel`" in caplog.text, "OTEL_" in caplog.text) == (None, named, not named)
