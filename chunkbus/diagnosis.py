@@ -19,6 +19,8 @@ from chunksink.chunkbus import findings
 from chunksink.chunkbus.chunk import CHUNK_VERSION
 from chunksink.chunkbus.findings import Problem
 
+_KINDS = {type(None): "null", bool: "a boolean", float: "a number", str: "a string", list: "an array"}
+
 
 def parse_time(stamp: str) -> datetime:
     """An ISO 8601 timestamp as a UTC instant; without a zone it is UTC. ValueError if it is not a timestamp."""
@@ -57,13 +59,15 @@ def diagnose_json(data: bytes) -> Problem | None:
     if not text.strip():
         return Problem(findings.JSON_PARSE, "is empty")
     try:
-        value = json.loads(text, object_pairs_hook=_refuse_duplicates, parse_constant=_refuse_constant)
+        value = json.loads(  # as an int, a number of over 4,300 digits is an error of Python
+            text, object_pairs_hook=_refuse_duplicates, parse_constant=_refuse_constant, parse_int=float
+        )
     except RecursionError:
         return Problem(findings.JSON_PARSE, "is nested too deeply")
     except ValueError as error:
         return Problem(findings.JSON_PARSE, str(error))
     if not isinstance(value, dict):
-        return Problem(findings.JSON_PARSE, f"is not a JSON object but {type(value).__name__}")
+        return Problem(findings.JSON_PARSE, f"is not a JSON object but {_KINDS[type(value)]}")
     if text.endswith("\r"):
         return Problem(findings.ENCODING, "ends with CR LF")
     try:

@@ -102,9 +102,10 @@ def examine_manifest(key: str, data: bytes) -> list[Problem]:
     if problem is not None:
         return [Problem(problem.code, f"the manifest {problem.detail}")]
     record = orjson.loads(data)
-    problems = [Problem(p.code, f"the manifest: {p.detail}") for p in diagnose_fields(record, _REQUIRED, Manifest)]
-    if problems:
-        return problems
+    if found := diagnose_fields(record, _REQUIRED, Manifest):
+        colon = "" if found[0].code == findings.FIELD_MISSING else ":"  # "lacks ..." continues the sentence
+        return [Problem(problem.code, f"the manifest{colon} {problem.detail}") for problem in found]
+    problems = []
     manifest = decode_manifest(data)
     if manifest.partition_key != key:
         detail = f"the manifest is for partition {manifest.partition_key!r:.140}"
@@ -115,10 +116,10 @@ def examine_manifest(key: str, data: bytes) -> list[Problem]:
     problems += _examine_time("created_at", manifest.created_at)
     for number, tombstone in enumerate(manifest.tombstones):
         if not tombstone.parent_id and not tombstone.document_id:
-            detail = f"the manifest: lacks tombstones[{number}].parent_id or tombstones[{number}].document_id"
+            detail = f"the manifest lacks tombstones[{number}].parent_id or tombstones[{number}].document_id"
             problems.append(Problem(findings.FIELD_MISSING, detail))
         if tombstone.tenant_id == "":  # would retire the source for every tenant
-            detail = f"the manifest: tombstones[{number}].tenant_id is empty: name the tenant, or leave the field out"
+            detail = f"the manifest's tombstones[{number}].tenant_id is empty: name the tenant, or leave the field out"
             problems.append(Problem(findings.FIELD_MISSING, detail))
         if tombstone.at is not None:
             problems += _examine_time(f"tombstones[{number}].at", tombstone.at)

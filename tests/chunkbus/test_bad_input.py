@@ -14,6 +14,7 @@ import pytest
 
 from chunksink.chunkbus import findings
 from chunksink.chunkbus.chunk import Chunk
+from chunksink.chunkbus.diagnosis import diagnose_json
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.reader import open_partition, read_partition
 from tests.chunkbus.samples import chunk, codes, commit, line_of, lines_of, listing, places, put, put_chunks, validate
@@ -101,6 +102,31 @@ def test_line_when_bad_is_reported_without_its_neighbours(code: str, line: bytes
     before = listing(tmp_path)
     assert places(validate(root)) == [(code, "error", "k", 2)]
     assert listing(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        (b"null", "null"),
+        (b"true", "a boolean"),
+        (b"1", "a number"),
+        (b"9" * 4_301, "a number"),
+        (b"1.5", "a number"),
+        (b'""', "a string"),
+        (b"[]", "an array"),
+    ],
+    ids=lambda value: str(value)[:12],
+)
+def test_line_that_is_no_object_is_named_in_words_of_json(line: bytes, kind: str) -> None:
+    problem = diagnose_json(line)
+    assert problem is not None
+    assert problem.detail == f"is not a JSON object but {kind}"
+
+
+def test_integer_of_many_digits_is_explained_without_python() -> None:
+    problem = diagnose_json(b'{"a":' + b"9" * 4_301 + b"}")
+    assert problem is not None
+    assert (problem.code, "sys." in problem.detail) == (findings.JSON_PARSE, False)
 
 
 @pytest.mark.parametrize("depth", [10, 100, 250, 400, 800])

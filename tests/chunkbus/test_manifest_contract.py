@@ -65,7 +65,7 @@ def valid(**changes: Any) -> dict[str, Any]:
 def test_required_field_when_missing_is_an_error(path: str) -> None:
     assert problems(valid()) == []
     assert schema_accepts("manifest", valid())
-    assert problems(without(valid(), path)) == [(findings.FIELD_MISSING, f"the manifest: lacks {path}")]
+    assert problems(without(valid(), path)) == [(findings.FIELD_MISSING, f"the manifest lacks {path}")]
     assert not schema_accepts("manifest", without(valid(), path))
 
 
