@@ -26,7 +26,7 @@ LASTING = ("verify", "repair", "rebuild")
 KEPT_LASTING = 100
 _TIME = "%Y%m%dT%H%M%S%fZ"
 _SEVERITIES = {"ok": "info", "interrupted": "info", "failed": "error"}
-"""By the status of a run; others are warnings."""
+"""By the status of a run; others are warnings. A finding has its own severity."""
 _log = logging.getLogger("chunksink.runs")
 _ID = re.compile(r"[0-9]{8}T[0-9]{12}Z-[0-9a-f]{6}")
 
@@ -105,7 +105,7 @@ class RunLog:
             if isinstance(value, str | int | float) and name != "command"
         ]
         status = "ok" if event == "started" else facts.get("status", "")
-        severity = _SEVERITIES.get(status, "warning")
+        severity = str(facts.get("severity", _SEVERITIES.get(status, "warning")))
         message = f"{self._command} {event}" + (f": {', '.join(shown)}" if shown else "")
         _log.info("%.1000s", message, extra={"severity": severity, "event": event, "run_id": self.run_id})
 

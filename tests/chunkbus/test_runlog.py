@@ -3,6 +3,7 @@
 import json
 import resource
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,16 @@ def test_event_is_in_the_file_when_the_call_returns(tmp_path: Path) -> None:
     assert {name: finding[name] for name in place} == place
     assert (finished["event"], finished["status"], finished["chunks"]) == ("finished", "ok", 7)
     assert log.path.parent == tmp_path / "home" / "runs"
+
+
+@pytest.mark.parametrize("severity", Severity)
+def test_finding_is_logged_with_its_severity(
+    severity: Severity, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("INFO", "chunksink.runs"), RunLog(tmp_path, "validate") as log:
+        log.finding(replace(FINDING, severity=severity))
+    [announced] = [record for record in caplog.records if record.__dict__["event"] == "finding"]
+    assert announced.__dict__["severity"] == severity
 
 
 @pytest.mark.parametrize(
