@@ -4,11 +4,12 @@ import io
 import random
 from array import array
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
-from itertools import accumulate
+from itertools import accumulate, count
 from multiprocessing import get_context
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -170,6 +171,22 @@ def test_scan_when_done_by_workers_reports_the_same_in_order(many_spans: Path, w
     alone = reports(many_spans, None)
     assert len({number for number, _, _ in alone}) > 30  # type: ignore[misc]
     assert reports(many_spans, workers) == alone
+
+
+def test_scan_keeps_sixteen_workers_busy_at_once(many_spans: Path) -> None:
+    together, numbers = Barrier(16, timeout=30), count()
+
+    class Meeting(ThreadPoolExecutor):
+        def submit(self, function: Callable[..., Any], /, *args: Any, **named: Any) -> Future[Any]:
+            def meet() -> Any:
+                if next(numbers) < together.parties:
+                    together.wait()
+                return function(*args, **named)
+
+            return super().submit(meet)
+
+    with Meeting(together.parties) as workers:
+        assert reports(many_spans, workers) == reports(many_spans, None)
 
 
 def test_scan_when_the_file_is_renamed_reads_the_open_file(many_spans: Path, workers: ProcessPoolExecutor) -> None:
