@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -155,7 +155,8 @@ def _path_of(db: Database) -> str:
 def _refuse_newer(db: Database, path: Path, migrations: Migrations) -> None:
     from sqlite_utils import Database
 
-    ours = {migration.name for migration in migrations.pending(Database(memory=True))}
+    with closing(Database(memory=True)) as empty:
+        ours = {migration.name for migration in migrations.pending(empty)}
     unknown = [migration.name for migration in migrations.applied(db) if migration.name not in ours]
     if unknown:
         raise NewerStore(f"{path} was written by another version of chunksink ({unknown[0]}); upgrade, or move it away")
