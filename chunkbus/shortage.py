@@ -5,12 +5,13 @@ import errno
 import os
 
 _ROOM = "make room on that disk"
+_SIZE = "raise the limit of file sizes (`ulimit -f`), or use a file system for larger files"
 _FILES = "raise the limit of open files (`ulimit -n`), or end programs that have many open"
 _MEMORY = "end other programs, or raise the limit of memory or of processes"
 _REMEDIES = {
     errno.ENOSPC: _ROOM,
     errno.EDQUOT: _ROOM,
-    errno.EFBIG: _ROOM,
+    errno.EFBIG: _SIZE,
     errno.EMFILE: _FILES,
     errno.ENFILE: _FILES,
     errno.ENOMEM: _MEMORY,

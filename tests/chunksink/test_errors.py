@@ -53,6 +53,13 @@ def test_reports_hits_and_answers_print_as_one_short_line(quick_shell: Shell) ->
     [
         (errno.EROFS, None, Exit.USAGE, "Read-only file system: a/b; make that disk writable, or name another folder"),
         (errno.ENOSPC, None, Exit.ENGINE, "No space left on device: a/b; make room on that disk, then run it again"),
+        (
+            errno.EFBIG,
+            None,
+            Exit.ENGINE,
+            "File too large: a/b; raise the limit of file sizes (`ulimit -f`), or use a file system for larger files, "
+            "then run it again",
+        ),
         (errno.EIO, "cannot be written, make room", Exit.ENGINE, "cannot be written, make room: a/b"),
         (errno.EROFS, "correct its permissions", Exit.USAGE, "correct its permissions: a/b"),
         (errno.EBUSY, "wait for that", Exit.LOCKED, "wait for that: a/b"),
