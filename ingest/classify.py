@@ -60,11 +60,14 @@ def classify(
             signature = _signature(path)
             columns = signature_columns(signature)
             is_same = not options.checksum and signature is not None and [*columns.values()] == last_columns
+            was_unknown = is_same and last_format == UNKNOWN
+            if last_format not in formats:  # another format may recognise it: one that has been installed since
+                last_format = None
             name = last_format if is_same and finds_format else None
             if name is None:
                 name = _format_of(path, options, formats, path in named, last_format)
             if name == UNKNOWN:
-                is_empty = has_nothing(Path(os.fsdecode(path)))
+                is_empty = SOURCE_EMPTY in codes if was_unknown else has_nothing(Path(os.fsdecode(path)))
                 code = SOURCE_EMPTY if is_empty else RECORD_FORM_UNKNOWN
                 is_failure = path in named and not is_empty
                 failures += [Failure(uri, code, _UNKNOWN)] if is_failure else []

@@ -5,11 +5,12 @@ import pickle
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from chunksink.ingest.codes import RECORD_FORM_UNKNOWN, SOURCE_EMPTY
 from chunksink.ingest.formats import registry
 from chunksink.ingest.formats.registry import NAMES, Format, all_formats
 from chunksink.ingest.options import Options
@@ -42,28 +43,42 @@ def test_importing_all_formats_loads_no_parser() -> None:
     assert done.stdout == "[]\n"
 
 
+Install = Callable[[str, str, str], None]
+
+
 @pytest.fixture
-def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The format of docs/writing-a-format.md, as an installed package brings it."""
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
+    """Installs a package of one module that brings the format `NAME = PACKAGE.MODULE:CLASS`, as pip would."""
+    loaded: list[str] = []
+
+    def install(name: str, place: str, code: str) -> None:
+        module, _, _ = place.partition(":")
+        package, _, file = module.partition(".")
+        site = tmp_path / "site" / package
+        (site / package).mkdir(parents=True)
+        (site / package / "__init__.py").touch()
+        (site / package / f"{file}.py").write_text(code)
+        info = site / f"{package}-1.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1\n")
+        (info / "entry_points.txt").write_text(f"[{registry.GROUP}]\n{name} = {place}\n")
+        monkeypatch.syspath_prepend(str(site))
+        registry.all_formats.cache_clear()
+        loaded.extend((package, module))
+
+    yield install
+    registry.all_formats.cache_clear()
+    for module in loaded:
+        sys.modules.pop(module, None)
+
+
+@pytest.fixture
+def notes(install: Install) -> None:
+    """The format of docs/writing-a-format.md."""
     text = PAGE.read_text(encoding="utf-8")
     (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     (entry,) = re.findall(r'^notes = "(.*?)"$', text, re.MULTILINE)
-    site = tmp_path / "site"
-    module, _, _ = entry.partition(":")
-    package, name = module.split(".")
-    (site / package).mkdir(parents=True)
-    (site / package / "__init__.py").touch()
-    (site / package / f"{name}.py").write_text(code)
-    info = site / f"{package}-1.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1\n")
-    (info / "entry_points.txt").write_text(f"[{registry.GROUP}]\nnotes = {entry}\n")
-    monkeypatch.syspath_prepend(str(site))
-    registry.all_formats.cache_clear()
-    yield
-    registry.all_formats.cache_clear()
-    for loaded in (package, module):
-        sys.modules.pop(loaded, None)
+    install("notes", entry, code)
 
 
 def test_a_format_of_another_package_is_found_by_its_entry_point(bench: Bench, notes: None) -> None:
@@ -79,6 +94,42 @@ def test_unexpected_error_of_a_format_ends_the_run(bench: Bench, notes: None, mo
     with pytest.raises(UnicodeDecodeError):
         ingest([bench.docs], bench.bus, bench.home, Options())
     assert not bench.bus.exists
+
+
+RECIPES = """
+from dataclasses import dataclass, field
+
+from chunksink.ingest.formats.registry import Match
+from chunksink.ingest.formats.rows import RowsFormat
+
+
+@dataclass(frozen=True)
+class RecipesFormat(RowsFormat):
+    name = "recipes"
+    fields: dict[str, str] = field(default_factory=lambda: {"text": "steps", "id": "dish"})
+
+    def match(self, record, *, is_alone=False):
+        return Match.DECLARED if "dish" in record else Match.NO
+"""
+
+
+def test_unknown_file_is_read_once_a_format_recognises_it(
+    bench: Bench, install: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without = list(sys.path)
+    bench.write("recipes.jsonl", [{"dish": "soup", "steps": "Boil it."}])
+    bench.write("empty.jsonl", "")
+    for _ in range(2):
+        assert bench.ingest().left_out == {RECORD_FORM_UNKNOWN: 1, SOURCE_EMPTY: 1}
+    install("recipes", "kitchen.recipes:RecipesFormat", RECIPES)
+    report = bench.ingest()
+    assert (report.processed, report.left_out, len(bench.records())) == (1, {SOURCE_EMPTY: 1}, 1)
+    assert bench.ingest().unchanged == 1
+    # Without the package the chunks of the last good reading stay.
+    monkeypatch.setattr(sys, "path", without)
+    registry.all_formats.cache_clear()
+    report = bench.ingest()
+    assert (report.left_out, len(bench.records())) == ({RECORD_FORM_UNKNOWN: 1, SOURCE_EMPTY: 1}, 1)
 
 
 # -- the chunk ids of the examples, recorded when their formats were first released: they do not change
