@@ -140,14 +140,19 @@ def _format_of(path: bytes, options: Options, formats: Mapping[str, Format], is_
 
 
 def _separated(file: Path, is_named: bool) -> str | None:
-    """Rows if the header matches. Other files are unknown if they are named, else text (by `--include`)."""
+    """Rows if the header matches. Other files are unknown if they are named, else text (by `--include`).
+
+    Rows too if the file cannot be opened, or is named and has a broken header: reading it reports the error.
+    """
     from chunksink.ingest.formats.rows import header_matches
 
     try:
         if header_matches(file):
             return ROWS
     except OSError:
-        return ROWS  # reading it reports the error
+        return ROWS
+    except SourceFailed:
+        return ROWS if is_named else _TEXT
     return None if is_named else _TEXT
 
 

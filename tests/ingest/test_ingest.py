@@ -191,6 +191,24 @@ def test_json_that_is_no_record_is_counted_in_a_folder_and_a_failure_by_name(ben
     assert [failure.code for failure in report.failures] == [RECORD_FORM_UNKNOWN]
 
 
+@pytest.mark.parametrize(
+    ("data", "remedy"),
+    [
+        ("id,text\n1,caf\u00e9\n".encode("cp1252"), "iconv -f WINDOWS-1252"),
+        ("id,text\n1,x\n".encode("utf-16"), "iconv -f UTF-16"),
+        (b'id,"text\n1,x\n', ""),
+    ],
+)
+def test_named_csv_whose_header_cannot_be_read_fails_with_the_reason(bench: Bench, data: bytes, remedy: str) -> None:
+    bench.write("rows.csv", data)
+    for _ in range(2):
+        (failure,) = bench.ingest("rows.csv").failures
+        assert failure.code == CHUNKING_FAILED and remedy in failure.reason
+    bench.write("rows.csv", "id,text\n1,x\n")
+    assert bench.ingest("rows.csv").failures == ()
+    assert bench.texts() == {"docs/rows.csv#id=1": ["x"]}
+
+
 # -- what is kept in the home ------------------------------------------------------------------------------------------
 
 

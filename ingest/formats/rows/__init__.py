@@ -13,7 +13,6 @@ import orjson
 from chunksink.chunkbus import findings
 from chunksink.chunkbus.chunk import Record
 from chunksink.ingest import codes
-from chunksink.ingest.errors import SourceFailed
 from chunksink.ingest.formats.html import body_document, parse_html
 from chunksink.ingest.formats.markdown.passages import cut
 from chunksink.ingest.formats.markdown.policy import CutByPolicy
@@ -60,11 +59,8 @@ class RowsFormat(CutByPolicy, Format):
 
 
 def header_matches(path: Path) -> bool:
-    """Whether the header of a CSV or TSV file names a text, and an id, a title or an address."""
-    try:
-        return is_row(dict.fromkeys(read_header(path), "https://a.example/"), NAMES, is_alone=False)
-    except SourceFailed:
-        return False
+    """Whether the header of a CSV or TSV file names a text, and an id, a title or an address. Raises SourceFailed."""
+    return is_row(dict.fromkeys(read_header(path), "https://a.example/"), NAMES, is_alone=False)
 
 
 class _Reader:

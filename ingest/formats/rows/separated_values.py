@@ -2,6 +2,7 @@
 
 import csv
 import re
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections import deque
 from collections.abc import Collection, Iterator
 from itertools import islice, zip_longest
@@ -66,5 +67,6 @@ def _rows(path: Path, quoting: Literal[0, 3] = csv.QUOTE_MINIMAL) -> Iterator[tu
     except csv.Error as error:
         raise SourceFailed(CHUNKING_FAILED, f"line {line}: {error}; double the quotes within quotes") from error
     except UnicodeDecodeError as error:
-        remedy = "for a file from Windows: iconv -f WINDOWS-1252 -t UTF-8 OLD > NEW"
+        encoding = "UTF-16" if error.object.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "WINDOWS-1252"
+        remedy = f"for a file from Windows: iconv -f {encoding} -t UTF-8 OLD > NEW"
         raise SourceFailed(CHUNKING_FAILED, f"not UTF-8 after line {line}; convert it to UTF-8; {remedy}") from error

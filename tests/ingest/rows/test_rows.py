@@ -297,7 +297,6 @@ def test_nothing_is_read_where_a_quote_a_line_or_a_byte_is_wrong(
         (b"id,text\n1,x\n", True),
         (b"day,price\n1,2\n", False),
         (b"", False),
-        (b'"id,text', False),
     ],
 )
 def test_header_matches_with_a_text_and_a_name(tmp_path: Path, data: bytes, expected: bool) -> None:
