@@ -174,13 +174,14 @@ class Roots:
             )
         if registered is not None and (files_only or not registered.files_only):
             return registered
+        label = registered.label if registered else label
         for other in [root for root in self._roots if root.label == label and root.path != real]:
             if other.path.exists() or base is None:
                 raise IngestRefused(_same_label(folder, real, other))
             self._roots.remove(other)
             former = other
         policy = former.policy if former else DEFAULT_POLICY
-        root = Root(registered.label if registered else label, real, files_only, policy)
+        root = Root(label, real, files_only, policy)
         self._roots = [other for other in self._roots if other.path != real] + [root]
         return root
 

@@ -71,6 +71,14 @@ def test_another_folder_with_the_same_label_is_refused_with_the_remedy(project: 
     assert project.ingest("../elsewhere/sheets").written is False, "it is registered now"
 
 
+def test_a_folder_keeps_the_label_of_its_single_files_beside_another_of_its_name(project: Bench) -> None:
+    project.write("../elsewhere/sheets/one.md", "# Another\n")
+    project.ingest("sheets/one.md", base=project.folder)
+    project.ingest("../elsewhere/sheets")
+    project.ingest("sheets")
+    assert project.names() == {"docs/sheets/one.md", "docs/sheets/deep/two.md", "sheets/one.md"}
+
+
 def test_a_folder_that_was_moved_keeps_its_names(project: Bench) -> None:
     project.ingest("sheets")
     moved = project.folder / "elsewhere" / "sheets"
