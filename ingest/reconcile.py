@@ -153,8 +153,9 @@ def stop_large_loss(db: sqlite3.Connection, allowed: int) -> None:
         return
     names = ", ".join(name for name, _ in shrunk[:_FIRST_MISSING])
     raise IngestBrake(
-        f"{lost:,} of the {total:,} chunks in all partitions would be removed, from {len(shrunk):,} sources ({names}); "
-        f"nothing was written. Are the files complete? To remove the chunks: --allow-deletions {len(shrunk)}"
+        f"{lost:,} of the {total:,} chunks in the partitions of this run would be removed, from {len(shrunk):,} "
+        f"sources ({names}); nothing was written. Are the files complete? To remove the chunks: "
+        f"--allow-deletions {len(shrunk)}"
     )
 
 
