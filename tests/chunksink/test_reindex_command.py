@@ -37,7 +37,7 @@ def test_reindex_options_override_the_current_versions(records: Shell) -> None:
     assert {entry["path"]: entry["records"] for entry in report["outdated"]} == {"/srv/old.pdf": 2, "/srv/new.pdf": 1}
     newer = {"what": "model ocr_engine", "has": "tess", "current": "better"}
     assert report["outdated"][1]["differences"] == [newer]
-    assert records("reindex", "in", "--extractor", "pdf-text=1.9", "--paths").out == "/srv/new.pdf\n"
+    assert records("reindex", "in", "--extractor", "pdf-text=1.9", "--paths").out == "/srv/new.pdf\n", "a newer one too"
     assert records("reindex", "in", "--schema", "2.0", "--paths").out == "/srv/old.pdf\n/srv/new.pdf\n"
 
 

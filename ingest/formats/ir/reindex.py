@@ -1,4 +1,4 @@
-"""Finds records made with an older schema, extractor or model, so that their sources can be extracted again."""
+"""Finds records that the current schema, extractors and models did not make, to extract their sources again."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -45,7 +45,10 @@ def newest(records: Iterable[Record]) -> Current:
 
 
 def outdated(records: Iterable[Record], current: Current) -> Iterator[Outdated]:
-    """Records that were made with something older, in their order. A model that was not used is no difference."""
+    """Records of an older schema, or of another extractor version or model than the current one, in their order.
+
+    A newer extractor version is a difference too, because versions may have no order. An unused model is none.
+    """
     for record in records:
         name, version, model, _ = _made_by(record)
         schema = str(record.get("schema_version", ""))
