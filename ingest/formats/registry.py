@@ -14,6 +14,7 @@ from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, ClassVar
 
 from chunksink.chunkbus.chunk import Record
+from chunksink.ingest.errors import IngestRefused
 from chunksink.ingest.model import Item, Source
 
 if TYPE_CHECKING:
@@ -100,11 +101,28 @@ NAMES = tuple(_BUILT_IN)
 
 @cache
 def all_formats() -> Mapping[str, Format]:
-    """Every format by name: the built-in ones, then those of other packages."""
+    """Every format by name: the built-in ones, then those of other packages.
+
+    Raises IngestRefused for a format that cannot be loaded, or whose name another format has.
+    """
     formats: dict[str, Format] = {}
     for name, place in _BUILT_IN.items():
         module, _, attribute = place.partition(":")
         formats[name] = getattr(import_module(module), attribute)()
+    packages = dict.fromkeys(formats, "chunksink")
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
-        formats.setdefault(entry.name, entry.load()())
+        package = entry.dist.name if entry.dist else "an unnamed package"
+        if other := packages.get(entry.name):
+            raise IngestRefused(
+                f"the packages {other} and {package} both have a format {entry.name}; nothing was written. Uninstall "
+                f"{package}, or rename the format in its entry points ({GROUP})"
+            )
+        try:
+            formats[entry.name] = entry.load()()
+        except Exception as error:  # a module of another package may raise anything
+            raise IngestRefused(
+                f"the format {entry.name} ({entry.value}) of the package {package} cannot be loaded: "
+                f"{type(error).__name__}: {error}; nothing was written. Update or uninstall the package"
+            ) from error
+        packages[entry.name] = package
     return formats

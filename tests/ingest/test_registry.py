@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from chunksink.ingest.codes import RECORD_FORM_UNKNOWN, SOURCE_EMPTY
+from chunksink.ingest.errors import IngestRefused
 from chunksink.ingest.formats import registry
 from chunksink.ingest.formats.registry import NAMES, Format, all_formats
 from chunksink.ingest.options import Options
@@ -92,6 +93,26 @@ def test_a_format_of_another_package_is_found_by_its_entry_point(bench: Bench, n
 def test_unexpected_error_of_a_format_ends_the_run(bench: Bench, notes: None, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.write("a.note", b"\xff")
     with pytest.raises(UnicodeDecodeError):
+        ingest([bench.docs], bench.bus, bench.home, Options())
+    assert not bench.bus.exists
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("html", "class Mine: ..."),  # the name of a built-in format
+        ("notes", "class Mine: ..."),  # the name of another package's format
+        ("mine", "import no_such_module"),
+        ("mine", "class Other: ..."),
+        ("mine", "class Mine:\n    def __init__(self, size): ..."),
+    ],
+)
+def test_format_that_cannot_be_used_ends_the_run_and_names_its_package(
+    bench: Bench, install: Install, notes: None, name: str, code: str
+) -> None:
+    bench.write("a.md", "# A\n")
+    install(name, "mistake.formats:Mine", code)
+    with pytest.raises(IngestRefused, match=rf"\bmistake\b.* {name}\b|\b{name} .* mistake\b"):
         ingest([bench.docs], bench.bus, bench.home, Options())
     assert not bench.bus.exists
 
