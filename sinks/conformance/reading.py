@@ -279,6 +279,15 @@ class KeywordConformance(ReaderConformance):
             "fields.unknown": {},
         }
 
+    def test_snippets_mark_words_with_accents(self, connect: Any) -> None:
+        text = "Die Prüfung im Café"
+        for reader in open_reader(connect, [family("docs/accents.md", [text])]):
+            for query in ("Prüfung Café ", "prufung cafe "):
+                (hit,) = reader.search(query)
+                pieces = reader.snippets(query, [hit.id])[hit.id]
+                assert [piece.text for piece in pieces if piece.match] == ["Prüfung", "Café"], query
+                assert "".join(piece.text for piece in pieces) == text
+
     def test_search_finds_the_searched_custom_fields(self, reader: KeywordReader) -> None:
         assert [hit.parent_id for hit in reader.search("gemini")] == [FAMILIES[2].parent_id]
 

@@ -2,7 +2,8 @@
 
 import re
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 from chunksink.sinks.fts.schema import TEXT_COLUMN, TOKENIZER
 from chunksink.sinks.reader import Piece
@@ -55,17 +56,33 @@ def of_long(text: str, expression: str) -> tuple[Piece, ...]:
     return (*before, *found, *after)
 
 
-def around(text: str, patterns: Sequence[str]) -> tuple[Piece, ...]:
-    """The text around the first match of the longest pattern, all matches marked. Without a match, its beginning."""
+def around(text: str, patterns: Sequence[str], folded: Callable[[str], str] | None = None) -> tuple[Piece, ...]:
+    """The text around the first match of the longest pattern, all matches marked. Without a match, its beginning.
+
+    With `folded`, patterns are compared with the text in this form. ASCII letters may differ in case alone.
+    """
     patterns = sorted(patterns, key=len, reverse=True)
-    found = next((match for pattern in patterns if (match := re.search(pattern, text, re.IGNORECASE))), None)
-    first = found.start() if found else 0
+    plain, places = _folded(text, folded)
+    found = next((match for pattern in patterns if (match := re.search(pattern, plain, re.IGNORECASE))), None)
+    first = places[found.start()] if found else 0
     start, end = max(0, first - _AROUND), min(len(text), first + _AROUND)
     window = text[start:end]
-    parts = re.split(f"({'|'.join(patterns)})", window, flags=re.IGNORECASE) if patterns else [window]
-    shown = [Piece(part, position % 2 == 1) for position, part in enumerate(parts) if part]
+    plain, places = _folded(window, folded)
+    matches = re.finditer("|".join(patterns), plain, re.IGNORECASE) if found else ()
+    bounds = [0, *(places[bound] for match in matches for bound in match.span()), len(window)]
+    parts = enumerate(pairwise(bounds))
+    shown = [Piece(window[begin:stop], position % 2 == 1) for position, (begin, stop) in parts if begin < stop]
     if start:
         shown.insert(0, Piece("…"))
     if end < len(text):
         shown.append(Piece("…"))
     return tuple(shown)
+
+
+def _folded(text: str, folded: Callable[[str], str] | None) -> tuple[str, Sequence[int]]:
+    """The text with each character folded, and the place in the text of each character of it, and of its end."""
+    if folded is None or text.isascii():
+        return text, range(len(text) + 1)
+    form_of = {sign: folded(sign) for sign in set(text)}
+    places = [place for place, sign in enumerate(text) for _ in form_of[sign]]
+    return "".join(map(form_of.__getitem__, text)), [*places, len(text)]

@@ -27,6 +27,8 @@ _MOST_RANK = 5.0
 together weigh less than the rarest word divided by this. Such documents are not ranked at first."""
 _MOST_COUNTED = 5000
 """Counting the documents with a word ends here, because it takes long. The number is then estimated."""
+_READ_FOR_SPELLING = 100
+"""Documents that are read for the spelling of a word."""
 _NAMES = [name for names in words.SEARCHED.values() for name in names]
 _SEARCHED = sql.SQL(", ").join(map(sql.Identifier, _NAMES))
 
@@ -75,7 +77,7 @@ class Search:
         return self._matches(" | ".join(f"({term})" for term in terms)).and_(self._filters).and_(self._phrases(query))
 
     def corrections(self, query: Query) -> dict[str, str]:
-        return vocabulary.corrections(self._connection, self._build, query, self._occurring)
+        return vocabulary.corrections(self._connection, self._build, query, self._occurring, self._spelling)
 
     def _occurring(self, some: Sequence[str]) -> list[str]:
         """The words that occur, in any form, in a document that passes the filters."""
@@ -86,6 +88,16 @@ class Search:
         statement = sql.SQL("SELECT {}").format(sql.SQL(", ").join(exists))
         [occurs] = rows(self._connection, statement, [value for one in found for value in one.values])
         return list(compress(some, occurs))
+
+    def _spelling(self, word: str) -> str:
+        """How a document that passes the filters spells this word without accents. Empty if none has this form."""
+        found = self._matches(words.adjacent(word)).and_(self._filters)
+        statement = sql.SQL("SELECT {} FROM {} WHERE {} ORDER BY id LIMIT {}").format(
+            _SEARCHED, self._table, found.text, sql.Literal(_READ_FOR_SPELLING)
+        )
+        texts = (text for row in rows(self._connection, statement, found.values) for text in words.texts(row))
+        pieces = (piece for text in texts for piece in snippets.around(text, [pattern(word)], words.folded))
+        return next((piece.text.lower() for piece in pieces if piece.match), "")
 
     def highest_score(self, query: Query) -> None:
         """Unknown: ranks depend on the lengths of documents."""
@@ -119,16 +131,17 @@ class Search:
             [list(filter(is_storable, ids))],
         )
         patterns = self._patterns(query)
-        shown = {id: snippets.around(text, patterns) for id, text in texts} if patterns else {}
+        shown = {id: snippets.around(text, patterns, words.folded) for id, text in texts} if patterns else {}
         return {id: pieces for id, pieces in shown.items() if any(piece.match for piece in pieces)}
 
     def _patterns(self, query: Query) -> list[str]:
-        """Patterns for the words in a text, in all forms that have the same stem."""
+        """Patterns for the words in a folded text, in all forms that have the same stem."""
         typed = [part for word in query.words for part in words.split(word)]
         statement = sql.SQL("SELECT unnest(tsvector_to_array(to_tsvector({}::regconfig, %s)))").format(self._config)
         stems = [stem for (stem,) in rows(self._connection, statement, [" ".join(typed)])]
         plain = [rf"\b{re.escape(stem)}\w*" for stem in stems if len(stem) > 1]
-        return [*plain, *(rf"\b{re.escape(word)}\b" for word in typed), *map(re.escape, query.runs)]
+        runs = [re.escape(words.folded(run)) for run in query.runs]
+        return [*plain, *(rf"\b{re.escape(word)}\b" for word in typed), *runs]
 
     def _matches(self, expression: str) -> Condition:
         return Condition(sql.SQL("words @@ to_tsquery({}::regconfig, %s)").format(self._config), [expression])
@@ -147,12 +160,7 @@ class Search:
         statement = sql.SQL("SELECT id, {} FROM {} WHERE {}").format(_SEARCHED, self._table, candidates.text)
         exact = []
         for id, *values in rows(self._connection, statement, candidates.values):
-            texts = [
-                words.folded(text)
-                for value in values
-                for text in (value if isinstance(value, list) else [value])
-                if text
-            ]
+            texts = [words.folded(text) for text in words.texts(values)]
             if all(any(one.search(text) for text in texts) for one in patterns):
                 exact.append(id)
         return Condition(sql.SQL("id = ANY(%s)"), [exact])

@@ -15,6 +15,7 @@ from chunksink.sinks.fts.query import Query
 from chunksink.sinks.fts.suggestions import MAX_WORDS, NEAR, SHORTEST
 from chunksink.sinks.postgres.connection import Connection, rows
 from chunksink.sinks.postgres.schema import BuildTable, configuration
+from chunksink.sinks.postgres.words import folded
 
 _LONGEST = 40
 _CANDIDATES = 20
@@ -69,21 +70,30 @@ def drop(connection: Connection, build: BuildTable) -> None:
 
 
 def corrections(
-    connection: Connection, build: BuildTable, query: Query, occurring: Callable[[Sequence[str]], Sequence[str]]
+    connection: Connection,
+    build: BuildTable,
+    query: Query,
+    occurring: Callable[[Sequence[str]], Sequence[str]],
+    spelling: Callable[[str], str],
 ) -> dict[str, str]:
-    """By query word: a similar word, if the query word is missing. `occurring` selects words that a document has."""
+    """By query word: a similar word, if the query word is missing.
+
+    `occurring` selects words that a document has in any form. `spelling` is how a document spells a word.
+    """
     words = [word for word in query.words[:MAX_WORDS] if len(word) >= SHORTEST and word.isalpha()]
     missing = set(words).difference(occurring(words))
     if not missing or not exists(connection, build):
         return {}
-    found = {word: occurring(_similar(connection, build, word)) for word in words if word in missing}
-    return {word: near[0] for word, near in found.items() if near}
+    similar = {word: occurring(_similar(connection, build, word)) for word in words if word in missing}
+    found = {word: next(filter(None, map(spelling, near)), "") for word, near in similar.items()}
+    return {word: near for word, near in found.items() if near}
 
 
 def _similar(connection: Connection, build: BuildTable, word: str) -> list[str]:
     """Words of the vocabulary, the most similar first."""
+    word = folded(word)
     similar = sql.SQL("SELECT word FROM {} WHERE word %% %s ORDER BY similarity(word, %s) DESC, word LIMIT {}").format(
         table(build), sql.Literal(_CANDIDATES)
     )
     candidates = [other for (other,) in rows(connection, similar, [word, word])]
-    return get_close_matches(word.lower(), candidates, n=_CANDIDATES, cutoff=NEAR)
+    return get_close_matches(word, candidates, n=_CANDIDATES, cutoff=NEAR)

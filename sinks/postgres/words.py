@@ -6,7 +6,7 @@ here: into words without signs and accents, and into pairs of characters for scr
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from chunksink.sinks.document import Document
 from chunksink.sinks.fts.query import TOKEN, Query, is_spaceless
@@ -31,13 +31,12 @@ _OF_PREFIX = 0.5
 def indexed(document: Document) -> list[str]:
     """The words of each weight, with spaces between them."""
     values = ([getattr(document, name) for name in names] for names in SEARCHED.values())
-    return [
-        " ".join(word for value in of_weight for text in _texts(value) for word in split(text)) for of_weight in values
-    ]
+    return [" ".join(word for text in texts(of_weight) for word in split(text)) for of_weight in values]
 
 
-def _texts(value: str | Sequence[str] | None) -> Sequence[str]:
-    return [value or ""] if value is None or isinstance(value, str) else value
+def texts(values: Iterable[str | Sequence[str] | None]) -> list[str]:
+    """The texts of some fields."""
+    return [text for value in values if value for text in ([value] if isinstance(value, str) else value)]
 
 
 def split(text: str) -> list[str]:

@@ -128,6 +128,42 @@ def test_a_misspelt_word_is_replaced_by_one_that_the_tenant_has(postgres_server:
         assert reader.corrections("battery", [Filter("tenant_key", any_of=(tenant,))]) == {"battery": "buttery"}
 
 
+@pytest.mark.parametrize(
+    ("query", "text", "marked"),
+    [
+        ("Prüfung ", "Die Prüfungen sind schwer.", ["Prüfungen"]),
+        ("Prüfungen ", "Die Pru\u0308fung ist schwer.", ["Pru\u0308fung"]),
+        ("STRASSE ", "Straße und Stra\u00dfen", ["Straße", "Straßen"]),
+        ("mu\u0308sli ", "Das Müsli " + "ist weit weg " * 30, ["Müsli"]),
+        ("がくせい", "大学のがくせいです", ["がくせい"]),
+    ],
+)
+def test_snippets_mark_words_with_accents(
+    postgres_server: PostgresServer, query: str, text: str, marked: list[str]
+) -> None:
+    options = PostgresOptions(postgres_server.url, schema=f"s{uuid.uuid4().hex[:10]}", language="german")
+    one = family("a", [text])
+    for reader in reader_of(PostgresSink(options), [one]):
+        pieces = reader.snippets(query, [one.documents[0].id])[one.documents[0].id]
+        assert [piece.text for piece in pieces if piece.match] == marked
+        assert text.startswith("".join(piece.text for piece in pieces).removesuffix("…"))
+
+
+def test_a_correction_has_the_accents_that_documents_have(postgres_server: PostgresServer) -> None:
+    families = [
+        family("a", ["Die Prüfungen im Mai"], tenant_id="t1"),
+        family("b", ["Die Prüfung"], metadata={"tags": ["CAFÉTERIA"]}, tenant_id="t2"),
+        family("c", ["Die end_prufung"], tenant_id="t3"),
+    ]
+    sink = PostgresSink(PostgresOptions(postgres_server.url, schema=f"s{uuid.uuid4().hex[:10]}", language="german"))
+    of = [[Filter("tenant_key", any_of=(str(one.documents[0].tenant_key),))] for one in families]
+    for reader in reader_of(sink, families):
+        assert reader.corrections("prüfnug cafetteria ", of[1]) == {"prüfnug": "prüfung", "cafetteria": "caféteria"}
+        assert reader.corrections("prüfnug ", of[2]) == {"prüfnug": "prufung"}
+        assert reader.corrections("prüfunken ", of[0]) == {"prüfunken": "prüfungen"}
+        assert reader.corrections("prüfnug ", of[0]) == {}, "a tenant gets no word that only others have"
+
+
 def test_scrubbed_builds_have_no_words_of_removed_documents(postgres_server: PostgresServer) -> None:
     schema, signed = f"s{uuid.uuid4().hex[:10]}", marker()
     sink = PostgresSink(PostgresOptions(postgres_server.url, schema=schema))
