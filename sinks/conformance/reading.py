@@ -87,7 +87,7 @@ FILTERED: list[tuple[list[Filter], list[int]]] = [
     ([Filter("fields.unknown", any_of=("x",))], []),
     ([Filter("fields.unknown", at_least=1)], []),
 ]
-SIGNS = '" "" "red ( NOT * red* - ^ { text: \\ \0 % \''
+SIGNS = '" "" "red ( NOT * red* - ^ { text: \\ \0 % \' ͺͺ ㈠㈡ "ͺ-ͺ"'
 
 
 def ids(numbers: list[int]) -> set[str]:
@@ -243,6 +243,7 @@ class KeywordConformance(ReaderConformance):
                 reader.search(query, 5)
                 reader.facets(query, ["tags"])
                 reader.corrections(query)
+            reader.search(typed, 5, sort=Sort("year"))
         found = {hit.id for hit in reader.search("red ; DROP TABLE documents; --", 5)}
         assert found == ids([1, 2]) | {ALL[0]}, "the words among the signs are searched for"
 

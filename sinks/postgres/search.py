@@ -153,10 +153,8 @@ class Search:
         candidates = self._filters
         for phrase in query.phrases:
             candidates = candidates.and_(self._matches(words.together(phrase)))
-        patterns = [
-            re.compile(exact_pattern(words.folded(one)) if has_signs(one) else pattern(words.folded(one)))
-            for one in query.phrases
-        ]
+        phrases = map(words.folded, query.phrases)
+        patterns = [re.compile(exact_pattern(one) if has_signs(one) else pattern(one)) for one in phrases]
         statement = sql.SQL("SELECT id, {} FROM {} WHERE {}").format(_SEARCHED, self._table, candidates.text)
         exact = []
         for id, *values in rows(self._connection, statement, candidates.values):

@@ -65,12 +65,12 @@ def terms(query: Query) -> dict[str, float]:
         pairs = [part for part in split(run) if len(part) > 1]
         found |= dict.fromkeys(map(_quoted, pairs) if pairs else [together(run)], 1.0)
     first = dict(list(found.items())[:_MAX_TERMS])
-    return first | ({adjacent(query.prefix) + ":*": _OF_PREFIX} if query.prefix else {})
+    return first | ({longer: _OF_PREFIX} if (longer := _beginning(query.prefix)) else {})
 
 
 def every(query: Query) -> str:
     """All words and runs, in the syntax of to_tsquery; empty if there are none."""
-    words = [adjacent(word) + (":*" if word == query.prefix else "") for word in query.words]
+    words = [(word == query.prefix and _beginning(word)) or adjacent(word) for word in query.words]
     return " & ".join(filter(None, [*words, *map(together, query.runs)]))
 
 
@@ -79,6 +79,11 @@ def adjacent(term: str) -> str:
     if is_spaceless(folded(term)):
         return together(term)
     return " <-> ".join(map(_quoted, split(term)))
+
+
+def _beginning(term: str) -> str:
+    """As `adjacent`, with all words that begin with the last one. Empty without such words."""
+    return "" if is_spaceless(folded(term)) or not split(term) else adjacent(term) + ":*"
 
 
 def together(text: str) -> str:
