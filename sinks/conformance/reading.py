@@ -289,6 +289,17 @@ class KeywordConformance(ReaderConformance):
                 assert [piece.text for piece in pieces if piece.match] == ["Prüfung", "Café"], query
                 assert "".join(piece.text for piece in pieces) == text
 
+    def test_facets_count_the_text_null_and_no_missing_value(self, connect: Any) -> None:
+        named = {"tags": ["null"], "project": "null", "labels": ["null"]}
+        for reader in open_reader(connect, [family("null.md", ["text"], metadata=named), family("other.md", ["text"])]):
+            found = reader.facets("", ["tags", "fields.project", "fields.labels", "fields.due"])
+            assert found == {
+                "tags": [FacetValue("null", 1)],
+                "fields.project": [FacetValue("null", 1)],
+                "fields.labels": [FacetValue("null", 1)],
+                "fields.due": [],
+            }
+
     def test_search_finds_the_searched_custom_fields(self, reader: KeywordReader) -> None:
         assert [hit.parent_id for hit in reader.search("gemini")] == [FAMILIES[2].parent_id]
 

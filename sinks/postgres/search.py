@@ -112,7 +112,7 @@ class Search:
     def _facet(self, field: str, found: Condition, limit: int) -> list[FacetValue]:
         statement = sql.SQL(
             "SELECT value, count(DISTINCT parent_id) FROM {} CROSS JOIN LATERAL {} AS member(value) "
-            "WHERE {} AND value IS NOT NULL AND value::text <> 'null' GROUP BY value ORDER BY 2 DESC, 1 LIMIT %s"
+            "WHERE {} AND to_jsonb(value) <> 'null' GROUP BY value ORDER BY 2 DESC, 1 LIMIT %s"
         ).format(self._table, members(field), found.text)
         return [FacetValue(*row) for row in rows(self._connection, statement, [*found.values, limit])]
 
