@@ -37,7 +37,7 @@ def translate_errors(where: str) -> Iterator[None]:
 def connect_error(error: psycopg.Error, where: str) -> SinkError:
     """The error for a failed login. Such errors have no code, and messages may be in the server's language."""
     reason = reason_of(error)
-    if "does not exist" in reason and "database" in reason:
+    if 'database "' in reason and "does not exist" in reason:
         return Refused(f"PostgreSQL at {where} has no such database ({reason}). Create it, or correct the option `url`")
     if any(sign in reason for sign in _LOGIN):
         return WrongKey(

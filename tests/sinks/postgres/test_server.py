@@ -49,6 +49,19 @@ def test_a_wrong_password_is_refused_and_not_shown(postgres_server: PostgresServ
     assert "s3cret-word" not in str(PostgresSink(PostgresOptions(url)).address("b1"))
 
 
+@pytest.mark.parametrize(
+    ("part", "expected"),
+    [("/postgres?options=-c%20role%3Ddatabase", WrongKey), ("/database", Refused)],
+    ids=["role", "database"],
+)
+def test_a_missing_role_is_no_missing_database(
+    part: str, expected: type[Exception], postgres_server: PostgresServer
+) -> None:
+    with pytest.raises(Refused) as caught:
+        PostgresSink(PostgresOptions(postgres_server.url.replace("/postgres", part))).builds()
+    assert caught.type is expected
+
+
 def test_an_unknown_language_is_refused(postgres_server: PostgresServer, schema: str) -> None:
     with pytest.raises(Refused, match="klingon"):
         PostgresSink(PostgresOptions(postgres_server.url, schema=schema, language="klingon")).create(
