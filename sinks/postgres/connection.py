@@ -16,7 +16,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from chunksink.sinks.errors import Refused
-from chunksink.sinks.postgres.errors import connect_error, translate_errors
+from chunksink.sinks.postgres.errors import connect_error, overdue, translate_errors
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 Statement = sql.SQL | sql.Composed
@@ -115,13 +115,17 @@ class Connections:
     @contextmanager
     def reserved(self) -> Iterator[Connection]:
         """A connection that only reads. Each statement sees the state at its start."""
-        with self._free:
+        with self._free, translate_errors(self.where):
             connection = self._borrow()
+            deadline = time.monotonic() + self._server.search_timeout
             with self._lock:
-                self._deadlines[connection] = time.monotonic() + self._server.search_timeout
+                self._deadlines[connection] = deadline
             try:
-                with translate_errors(self.where):
-                    yield connection
+                yield connection
+            except psycopg.Error as error:
+                if connection.closed and time.monotonic() > deadline:
+                    raise overdue(self.where, self._server.search_timeout) from error
+                raise
             finally:
                 self._return(connection)
 
@@ -138,16 +142,23 @@ class Connections:
             with self._lock:
                 connection = self._idle.pop() if self._idle else None
             if connection is None:
-                connection = self._server.connect()
-                connection.execute(_READS_ONLY)
-                with suppress(psycopg.Error):  # an old pgvector has no iterative scan
-                    connection.execute(f"SET hnsw.ef_search = {_EF_SEARCH}")
-                    connection.execute("SET hnsw.iterative_scan = strict_order")
-                return connection
+                return self._opened()
             is_readable, _, _ = select.select([connection], [], [], 0)
             if not is_readable:
                 return connection
             connection.close()  # the server sends nothing to an idle connection, except that it ends
+
+    def _opened(self) -> Connection:
+        connection = self._server.connect()
+        try:
+            connection.execute(_READS_ONLY)
+            with suppress(psycopg.Error):  # an old pgvector has no iterative scan
+                connection.execute(f"SET hnsw.ef_search = {_EF_SEARCH}")
+                connection.execute("SET hnsw.iterative_scan = strict_order")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     def _return(self, connection: Connection) -> None:
         with self._lock:
@@ -158,12 +169,11 @@ class Connections:
         connection.close()
 
     def _end_overdue(self) -> None:
-        """End connections whose search takes too long. Their threads get an error."""
+        """End connections whose search takes too long. Their threads get the error `overdue`."""
         while not self._closed.wait(self._server.search_timeout / 20):
             with self._lock:
                 now = time.monotonic()
-                overdue = [connection for connection, deadline in self._deadlines.items() if deadline < now]
-                for connection in overdue:
+                for connection in [one for one, deadline in self._deadlines.items() if deadline < now]:
                     with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as ours:
                         ours.shutdown(socket.SHUT_RDWR)
 

@@ -56,6 +56,14 @@ def missing_extension(where: str) -> Refused:
     )
 
 
+def overdue(where: str, seconds: float) -> Transient:
+    """The error for a search whose connection was ended."""
+    return Transient(
+        f"PostgreSQL at {where} did not answer a search within {seconds:g} s. Increase the option `search_timeout`, or "
+        "find out what the server waits for"
+    )
+
+
 def _ours(error: psycopg.Error, where: str) -> SinkError:
     code, reason = error.sqlstate or "", reason_of(error)
     if code == "42P01":

@@ -13,8 +13,9 @@ from chunksink.settings.config import ConfigError
 from chunksink.sinks.conformance import DIMENSIONS, family, marker
 from chunksink.sinks.conformance.samples import hashes_in, hashes_of
 from chunksink.sinks.errors import BuildMissing, Refused, Transient, Unreachable, WrongKey
-from chunksink.sinks.postgres import PostgresOptions, open_sink
+from chunksink.sinks.postgres import PostgresOptions, connection, open_sink
 from chunksink.sinks.postgres.build import PostgresBuild
+from chunksink.sinks.postgres.connection import Connection, Server
 from chunksink.sinks.postgres.filters import condition
 from chunksink.sinks.postgres.schema import PROTECTION, BuildTable
 from chunksink.sinks.postgres.sink import PostgresSink
@@ -308,9 +309,26 @@ def test_a_search_that_gets_no_answer_ends(postgres_server: PostgresServer, sche
     reader = sink.reader(signed.build_id)
     with psycopg.connect(postgres_server.url) as other:
         other.execute(f"LOCK TABLE {schema}.build_{signed.build_id}")  # type: ignore[arg-type]
-        fails(lambda: reader.search("word"))
+        with pytest.raises(Transient, match="search_timeout"):
+            reader.search("word")
     assert reader.search("word") == []
     reader.close()
+
+
+def test_a_connection_that_cannot_be_prepared_is_closed(sink: PostgresSink, monkeypatch: pytest.MonkeyPatch) -> None:
+    signed = marker()
+    sink.create(signed, DIMENSIONS).close()
+    connect, opened = Server.connect, []
+
+    def watched(server: Server) -> Connection:
+        opened.append(connect(server))
+        return opened[-1]
+
+    monkeypatch.setattr(Server, "connect", watched)
+    monkeypatch.setattr(connection, "_READS_ONLY", "SET unknown = on")
+    with pytest.raises(Refused):
+        sink.reader(signed.build_id)
+    assert [one.closed for one in opened] == [True]
 
 
 def test_build_and_reader_continue_after_the_server_was_restarted(tmp_path: Path, schema: str) -> None:
