@@ -34,16 +34,7 @@ class FtsBuild:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._connection = schema.connect(path)
-        try:
-            with translate_errors(path):
-                # A commit returns when it is on disk, so flush has nothing to do.
-                self._connection.execute("PRAGMA synchronous = FULL")
-                # Fails now if a table is missing.
-                self._connection.execute(f"SELECT 1 FROM {', '.join(schema.ALL_TABLES)} LIMIT 0")
-        except BaseException:
-            self._connection.close()
-            raise
+        self._connection = schema.connect(path, prepare=_prepare)
         self._replacements = Replacements()
 
     def marker(self) -> Marker | None:
@@ -161,6 +152,13 @@ class FtsBuild:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
+
+
+def _prepare(connection: sqlite3.Connection) -> None:
+    # A commit returns when it is on disk, so flush has nothing to do.
+    connection.execute("PRAGMA synchronous = FULL")
+    # Fails now if a table is missing.
+    connection.execute(f"SELECT 1 FROM {', '.join(schema.ALL_TABLES)} LIMIT 0")
 
 
 def _row(document: Document) -> list[Any]:

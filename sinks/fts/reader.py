@@ -89,12 +89,7 @@ class FtsReader(KeywordMethods):
             file = self._file
             if self._idle:
                 return self._idle.pop(), file  # the last one has the warmest cache
-        connection = schema.connect(self._path)
-        with translate_errors(self._path):
-            suggestions.prepare(connection)
-            connection.execute("PRAGMA query_only = ON")
-            statements.prepare(connection)
-        return connection, file
+        return schema.connect(self._path, prepare=_prepare), file
 
     def _return(self, connection: schema.Connection, file: int | None) -> None:
         with self._lock:
@@ -102,6 +97,12 @@ class FtsReader(KeywordMethods):
                 self._idle.append(connection)
                 return
         connection.close()
+
+
+def _prepare(connection: sqlite3.Connection) -> None:
+    suggestions.prepare(connection)
+    connection.execute("PRAGMA query_only = ON")
+    statements.prepare(connection)
 
 
 def _number_of(path: Path) -> int | None:

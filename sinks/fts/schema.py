@@ -165,8 +165,13 @@ class Connection(sqlite3.Connection):
         return result
 
 
-def connect(path: Path, mode: str = "rw") -> Connection:
-    """Open the file; `rw` never creates it. There are no implicit transactions."""
+def connect(
+    path: Path, mode: str = "rw", prepare: Callable[["Connection"], None] = lambda connection: None
+) -> Connection:
+    """Open the file; `rw` never creates it. There are no implicit transactions.
+
+    `prepare` is called with the new connection, which is closed if that fails.
+    """
     if mode == "rw" and not path.is_file():
         raise BuildMissing(f"no keyword index at {path}: {SYNC_REBUILDS}")
     with translate_errors(path):
@@ -182,6 +187,7 @@ def connect(path: Path, mode: str = "rw") -> Connection:
             connection.row_factory = sqlite3.Row
             if mode == "rw":
                 _check_layout(connection, path)
+            prepare(connection)
         except BaseException:
             connection.close()
             raise

@@ -3,11 +3,12 @@
 import shutil
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
 import msgspec
+import psutil
 import pytest
 
 from chunksink.chunkbus.canonical import text_hash
@@ -196,6 +197,16 @@ def test_table_dropped_by_others_is_reported(
     with pytest.raises(BuildBroken, match="verify --repair"):
         sink.open(build_id)
     whole(sink)
+
+
+@pytest.mark.parametrize("kind", [FtsBuild, FtsReader])
+def test_a_file_that_cannot_be_opened_is_closed(kind: Callable[[Path], object], build: FtsBuild, path: Path) -> None:
+    build.close()
+    run(path, "PRAGMA writable_schema = ON", "UPDATE sqlite_master SET sql = 'CREATE' WHERE name = 'marker'")
+    with pytest.raises(BuildBroken) as caught:
+        kind(path)
+    assert str(path) not in [one.path for one in psutil.Process().open_files()]
+    del caught  # until here its traceback keeps the connection
 
 
 def test_unreadable_row_differs_and_blocks_nothing(filled: tuple[FtsBuild, str], path: Path) -> None:
