@@ -5,18 +5,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import orjson
 
 from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.diagnosis import parse_time
 from chunksink.chunkbus.identity import derive_document_id, family_key, parent_id, source_name, tenant_id
-
-PARSED = "chunksink-parsed"
-"""The canonicalizer of parsed documents."""
-_NUMBERS = ("stable_id", "neighbors")
-"""Metadata of parsed documents that shifts when another document of the file changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +106,7 @@ def summarise(records: Sequence[Record]) -> FamilySummary:
         version=checksum if isinstance(checksum, str) else None,
         newest=max(map(_normalised, stamps)) or None,
         chunks=len(records),
-        digest=_digest(records, made_by.get("canonicalizer_name")),
+        digest=_digest(records),
         made_by=f"{made_by.get('canonicalizer_name')}: {made_by.get('canonicalizer_version')}",
     )
 
@@ -130,13 +125,11 @@ def moment_of(stamp: str) -> datetime:
         return datetime.min.replace(tzinfo=UTC)
 
 
-def _digest(records: Sequence[Record], canonicalizer: Any) -> str:
-    """A digest of everything in the chunks except the time and the run that made them, and numbers that shift."""
+def _digest(records: Sequence[Record]) -> str:
+    """A digest of everything in the chunks except the time and the run that made them."""
     digest = sha256()
     for record in records:
         rest = {name: value for name, value in record.items() if name not in ("created_at", "producer")}
-        if canonicalizer == PARSED and isinstance(metadata := rest.get("metadata"), dict):
-            rest["metadata"] = {name: value for name, value in metadata.items() if name not in _NUMBERS}
         if isinstance(hashes := rest.get("hashes"), dict):
             rest["hashes"] = {name: value for name, value in hashes.items() if name != "chunk_object_hash"}
         digest.update(orjson.dumps(rest, option=orjson.OPT_APPEND_NEWLINE))

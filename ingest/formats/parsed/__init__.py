@@ -23,11 +23,11 @@ from chunksink.ingest.formats.parsed.document import ParsedDocument, read_docume
 from chunksink.ingest.formats.parsed.render import Renderer, Stretch
 from chunksink.ingest.formats.registry import Format, Match
 from chunksink.ingest.json_records import MAX_VALUE_BYTES, NumberedRecord, read_records
-from chunksink.ingest.model import PARSED, Family, Item, Notice, Source
+from chunksink.ingest.model import Family, Item, Notice, Source
 from chunksink.ingest.record_documents import ChunkParts, CutDocument, Origin, make_family, store_then_chunk
 from chunksink.ingest.spool import Spool
 
-_RULES_VERSION = "8"  # increase it with every change of rendering or of the fields of a chunk
+_RULES_VERSION = "7"  # increase it with every change of rendering or of the fields of a chunk
 _CHECKSUMS = (
     *("source.source_checksum", "source.checksum", "source.content_hash"),
     *("provenance.source_checksum", "metadata.content_hash", "content_hash"),
@@ -44,7 +44,7 @@ class ParsedFormat(CutByPolicy, Format):
 
     @property
     def canonicalizer(self) -> tuple[str, str]:
-        return (PARSED, f"structural.{_RULES_VERSION}+{self.policy.policy_id}")
+        return ("chunksink-parsed", f"structural.{_RULES_VERSION}+{self.policy.policy_id}")
 
     def match(self, record: Record, *, is_alone: bool = False) -> Match:
         if is_docling(record):
@@ -68,6 +68,7 @@ class _Reader:
     def __init__(self, format_: ParsedFormat, source: Source) -> None:
         self._format, self._policy = format_, format_.policy
         self._source = source
+        self._documents = 0
         self._chunks = 0
 
     def store(self, found: NumberedRecord, spool: Spool) -> Iterator[Notice]:
@@ -93,7 +94,7 @@ class _Reader:
         if title := origin.metadata.get("title") or parsed.title or next(headings, None):
             origin.metadata["title"] = title
         parts = _chunk_parts(document, passages, renderer.stretches)
-        _number_chunks(parts, parsed.doc_id or f"doc_{origin.family[:12]}", self._chunks + 1)
+        _number_chunks(parts, parsed.doc_id or f"doc_{self._documents + 1:04d}", self._chunks + 1)
         left_out = {}
         if unread:
             fields = ", ".join(unread[0].fields)
@@ -101,6 +102,7 @@ class _Reader:
         cut_document = CutDocument(origin, document, passages, parts)
         for item in make_family(self._format, self._policy, self._source, cut_document, left_out, line):
             if isinstance(item, Family):
+                self._documents += 1
                 self._chunks += len(item.chunks)
                 for chunk in item.chunks:
                     del chunk["hashes"]["chunk_object_hash"]  # it would change whenever the numbers shift
@@ -119,7 +121,7 @@ class _Reader:
 
 
 def _number_chunks(parts: Sequence[ChunkParts], doc_id: str, first: int) -> None:
-    """Numbers chunks. Numbers shift when documents are added, so no id or hash depends on them."""
+    """Numbers chunks and documents. Numbers shift when documents are added, so no id or hash depends on them."""
     ids = [f"chunk_{number:04d}" for number in range(first, first + len(parts))]
     for index, part in enumerate(parts):
         neighbors = [*ids[max(0, index - 1) : index], *ids[index + 1 : index + 2]]

@@ -16,7 +16,6 @@ from chunksink.ingest.formats.parsed import ParsedFormat
 from chunksink.ingest.formats.registry import Match
 from chunksink.ingest.model import Empty
 from chunksink.sinks.projection import project_family
-from tests.ingest.bench import Bench
 from tests.ingest.parsed.samples import FORMAT, heading, paragraph, parsed, read_documents, sentences
 from tests.ingest.reading import families, names, notices
 
@@ -251,10 +250,13 @@ def test_match_is_by_source_path_and_content(record: Record, expected: Match, ex
 def test_order_and_numbers_follow_lineage_then_path_then_index(tmp_path: Path) -> None:
     paths = ["b.md", "a/z.md", "a/b/c.md", "a-b/x.md", "a/b.md", "a.md", "a/b/a.md", "é/a.md"]
     documents = [parsed(name, heading("H"), paragraph("P."), heading("I"), paragraph("Q.")) for name in paths]
+    for document in documents:
+        del document["doc_id"]
     items = read_documents(tmp_path, documents)
     assert names(items) == ["a.md", "b.md", "a/b.md", "a/z.md", "a/b/a.md", "a/b/c.md", "a-b/x.md", "é/a.md"]
     chunks = [chunk for chunks in families(items) for chunk in chunks]
     assert [chunk["metadata"]["stable_id"] for chunk in chunks] == [f"chunk_{n:04d}" for n in range(1, 17)]
+    assert [chunk["metadata"]["doc_id"] for chunk in chunks[::2]] == [f"doc_{n:04d}" for n in range(1, 9)]
     assert [chunk["metadata"]["neighbors"] for chunk in chunks[2:4]] == [["chunk_0004"], ["chunk_0003"]]
 
 
@@ -270,30 +272,11 @@ def test_order_of_the_lines_changes_no_byte(tmp_path: Path) -> None:
     assert len(outputs) == 1
 
 
-@pytest.mark.parametrize("doc_id", ["doc_0007", None])
-def test_numbers_shift_with_other_documents_but_ids_and_hashes_do_not(tmp_path: Path, doc_id: str | None) -> None:
-    document = parsed("b.md", heading("H"), paragraph(sentences(100)), doc_id=doc_id)
+def test_numbers_shift_with_other_documents_but_ids_and_hashes_do_not(tmp_path: Path) -> None:
+    document = parsed("b.md", heading("H"), paragraph(sentences(100)))
     before = families(read_documents(tmp_path, [document]))[0]
     after = families(read_documents(tmp_path, [parsed("a.md"), document]))[1]
     assert before[0]["metadata"]["stable_id"] != after[0]["metadata"]["stable_id"]
     assert [chunk["chunk_id"] for chunk in before] == [chunk["chunk_id"] for chunk in after]
     assert [chunk["hashes"] for chunk in before] == [chunk["hashes"] for chunk in after]
     assert project_family(before) == project_family(after)
-
-
-@pytest.mark.parametrize("doc_id", ["doc_0007", None])
-def test_documents_of_a_file_are_not_rewritten_when_another_one_is_added(bench: Bench, doc_id: str | None) -> None:
-    documents = [parsed(f"{name}.md", heading("H"), paragraph(sentences(100)), doc_id=doc_id) for name in "bd"]
-    bench.write("in.jsonl", documents)
-    bench.ingest()
-    before = {record["chunk_id"]: record for record in bench.records()}
-    added = [parsed(f"{name}.md", doc_id=doc_id) for name in "ac"]
-    bench.write("in.jsonl", documents + added)
-    bench.ingest()
-    after = {record["chunk_id"]: record for record in bench.records()}
-    assert {chunk_id: after.get(chunk_id) for chunk_id in before} == before
-    assert len(bench.names()) == 4
-    bench.write("in.jsonl", [{**documents[0], "doc_id": "other"}, documents[1], *added])
-    bench.ingest()
-    changed = {record["provenance"]["source_uri"] for record in bench.records() if record not in [*after.values()]}
-    assert changed == {"b.md"}, "its other metadata counts"
