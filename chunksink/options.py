@@ -51,7 +51,7 @@ def writing_options(command: Command) -> Command:
         type=click.IntRange(0),
         default=0,
         metavar="N",
-        help="Allow up to N deletions, even above the safety limit.",
+        help="Allow up to N sources to be removed or to lose most of their chunks, if the run would stop otherwise.",
     )
     return allow_deletions(adopt_option(metrics_file_option(command)))
 

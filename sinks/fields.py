@@ -75,7 +75,7 @@ PROJECTION: tuple[FieldRule, ...] = (
     FieldRule(
         "parent_id",
         "the family key: `parent_id` of the chunk, else sha256 of its normalised source, else of its `document_id`; "
-        "hashed again with the tenant, and if it is not 64 hex digits",
+        "with a tenant, or if that is not 64 hex digits, a hash of tenant and that value",
         derive=lambda r, _: identity.family_key(identity.parent_id(r), identity.tenant_id(r)),
         filter="equal",
     ),

@@ -12,8 +12,8 @@ _FILES = {"chunk": "chunk.schema.json", "manifest": "manifest.schema.json", "ir"
 def command(kind: str) -> None:
     """Print the JSON Schema of one kind of record.
 
-    KIND is `chunk` for a line of canonical/KEY.jsonl, `manifest` for manifest/KEY.manifest.json, or `ir` for a record
-    of an extractor, which `chunksink ingest --as ir` reads.
+    `chunk` is a line of canonical/KEY.jsonl, `manifest` is manifest/KEY.manifest.json, and `ir` is a record of an
+    extractor, which `chunksink ingest --as ir` reads.
 
     \b
     Examples:
