@@ -90,7 +90,7 @@ class Replacements:
         except BaseException:
             self.begin(latest)
             raise
-        self.finish()
+        self._forget_complete()
 
     def delete(self, parent_ids: Iterable[str]) -> None:
         for parent_id in parent_ids:
@@ -116,10 +116,13 @@ class Replacements:
 
     def finish(self) -> list[RefusedDocument]:
         """Forget the complete families, once the surplus is removed. Returns the refused documents."""
-        for parent_id in self.complete():
-            del self._kept[parent_id]
+        self._forget_complete()
         refused, self._refused = list(self._refused.values()), {}
         return refused
+
+    def _forget_complete(self) -> None:
+        for parent_id in self.complete():
+            del self._kept[parent_id]
 
     def complete(self) -> list[str]:
         """Families that were deleted, or whose last part was written."""

@@ -33,7 +33,6 @@ class PostgresBuild:
         self._server, self._build, self._options = server, build, options
         self._connection: Connection | None = None
         self._replacements = Replacements()
-        self._refused: dict[str, RefusedDocument] = {}
         self._language = self._comment().language
         with translate_errors(server.where):
             self._has_vocabulary = vocabulary.exists(self._connected(), build)
@@ -50,36 +49,28 @@ class PostgresBuild:
 
     def replace(self, families: Sequence[Family]) -> int:
         by_id: dict[str, tuple[Document, Vectors, bool]] = {}
-        refused: list[RefusedDocument] = []
         with self._replacements.in_transaction(families) as latest:
             for family in latest:
                 usable, unusable = with_usable_vectors(family)
                 by_id |= {one.id: (one, vector, one.id in family.rewrite) for one, vector in usable}
-                refused += unusable
+                self._replacements.refuse(unusable)
             with translate_errors(self._server.where), self._connected().transaction():
                 changed = self._changed(by_id)
-                refused += self._write(changed)
+                self._replacements.refuse(self._write(changed))
                 self._replacements.add(latest)
-                self._replacements.refuse(refused)
                 ids = self._replacements.surplus(lambda some: (one.id for one in self.of_families(some)))
                 delete = sql.SQL("DELETE FROM {} WHERE id = ANY(%s)").format(self._build.table)
                 self._connected().execute(delete, [ids])
-        for id in by_id:
-            self._refused.pop(id, None)
-        self._refused |= {one.id: one for one in refused}
         return len(changed)
 
     def delete(self, parent_ids: Sequence[str]) -> None:
-        self._replacements.delete(parent_ids)
         delete = sql.SQL("DELETE FROM {} WHERE parent_id = ANY(%s)").format(self._build.table)
         with translate_errors(self._server.where):
             self._connected().execute(delete, [list(parent_ids)])
-        self._replacements.finish()
 
     def flush(self) -> list[RefusedDocument]:
         """Every call is committed already."""
-        refused, self._refused = list(self._refused.values()), {}
-        return refused
+        return self._replacements.finish()
 
     def of_families(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
         select = sql.SQL("SELECT {} FROM {} WHERE parent_id = ANY(%s)").format(
