@@ -315,6 +315,13 @@ class KeywordConformance(ReaderConformance):
         assert sources("", "year", descending=True) == [d, b, a, c]
         assert sources("!!!", "year", descending=True) == []
 
+    def test_a_sorted_search_treats_words_in_quotes_as_others_do(self, connect: Any) -> None:
+        texts = ("C++ at work", "C# at work", "C at work", "work at C++", "使用C++的系统")
+        for reader in open_reader(connect, [family(f"{number}.md", [text]) for number, text in enumerate(texts)]):
+            for query in ('"C++"', '"at work"', '"使用C++的"'):
+                found, ordered = ({h.id for h in reader.search(query, 10, sort=s)} for s in (None, Sort("year")))
+                assert ordered == found, query
+
     def test_search_by_a_beginning_finds_the_documents_with_such_a_path(self, reader: KeywordReader) -> None:
         by_path = [Filter("path", like=("docs/a*", "docs/c.pdf*"))]
         self.check(reader.search("", 10, by_path), ids([0, 2]), by_path)

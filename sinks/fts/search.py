@@ -10,7 +10,7 @@ from dataclasses import replace
 from chunksink.sinks.fts import expressions, schema, snippets, statements, suggestions, text_patterns
 from chunksink.sinks.fts.facets import count_families
 from chunksink.sinks.fts.filters import as_sql, column_of
-from chunksink.sinks.fts.query import FEW, MAX_TERMS, Query, names_of
+from chunksink.sinks.fts.query import FEW, MAX_TERMS, RUN, Query, names_of
 from chunksink.sinks.fts.tenant import K1, tenant_of
 from chunksink.sinks.fts.text_patterns import TextCheck
 from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece, Sort, Value
@@ -32,10 +32,11 @@ class Search:
         """The documents that have every word, or all without a query; ordered by a field if `sort` names one."""
         condition, values, order = self._where, self._values, ""
         if query is not None:
-            terms = [*query.words, *query.runs, *query.phrases]
+            in_phrases = {part.strip() for phrase in query.phrases for part in RUN.split(phrase)}
+            terms = [*(word for word in query.words if word not in in_phrases), *query.runs, *query.phrases]
             if not terms:
                 return []
-            found, of_terms = statements.rows_with_all(terms, query.prefix)
+            found, of_terms = statements.rows_with_all(terms, query.prefix, literally=query.phrases)
             condition, values = f"d.row IN ({found}) AND {condition}", [*of_terms, *values]
         if sort is not None:
             value = column_of(sort.field)
@@ -154,7 +155,7 @@ class Search:
             values.append(json.dumps(runs))
         found = " UNION ALL ".join(parts) or "SELECT row FROM documents WHERE 0"
         if query.phrases:
-            rows, terms = statements.rows_with_all(query.phrases, literally=True)
+            rows, terms = statements.rows_with_all(query.phrases, literally=query.phrases)
             found, values = f"SELECT row FROM ({found}) WHERE row IN ({rows})", [*values, *terms]
         if self._filters:  # a filter may have an index that finds fewer rows
             found = f"SELECT d.row FROM documents d WHERE d.row IN ({found}) AND {self._where}"
@@ -171,7 +172,7 @@ class Search:
             factor = f"iif(count(DISTINCT kind) = {len(sources)}, 1, {_ONE_KIND_ONLY})"
             found = f"SELECT row, sum(score) * {factor} AS score FROM ({found}) GROUP BY row"
         join = "JOIN documents d ON d.row = found.row" if self._filters else ""
-        with_phrases, terms = statements.rows_with_all(phrases, literally=True)
+        with_phrases, terms = statements.rows_with_all(phrases, literally=phrases)
         rows = self._connection.execute(
             f"SELECT found.row, found.score FROM ({found}) found {join} WHERE {self._where} "
             f"{f'AND found.row IN ({with_phrases})' if phrases else ''} ORDER BY found.score DESC, found.row LIMIT ?",

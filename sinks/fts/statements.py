@@ -9,7 +9,7 @@ import json
 import math
 import re
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 
 from chunksink.sinks.fts import expressions, text_patterns
@@ -102,13 +102,13 @@ def has_match(row: str) -> str:
     return f"{_HAS_MATCH}(?, {', '.join(f'{row}.{name}' for name in SEARCHED)})"
 
 
-def rows_with_all(terms: Sequence[str], prefix: str = "", *, literally: bool = False) -> tuple[str, list[str]]:
-    """A statement for the rows that have all of these words and phrases, and its values. With `literally`, signs must
-    match exactly."""
+def rows_with_all(terms: Sequence[str], prefix: str = "", *, literally: Collection[str] = ()) -> tuple[str, list[str]]:
+    """A statement for the rows that have all of these words and phrases, and its values. In the terms that are also in
+    `literally`, signs must match exactly."""
     words, signs, among, shorts = [], [], [], []
     for number, term in enumerate(terms):
-        exact = literally and text_patterns.has_signs(term)
-        is_prefix = term == prefix
+        exact = term in literally and text_patterns.has_signs(term)
+        is_prefix = term == prefix and term not in literally
         patterns = json.dumps(
             [text_patterns.exact_pattern(term) if exact else text_patterns.pattern(term, as_prefix=is_prefix)]
         )

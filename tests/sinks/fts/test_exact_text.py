@@ -8,6 +8,7 @@ import pytest
 from chunksink.sinks.conformance.samples import family
 from chunksink.sinks.fts import FtsBuild, FtsReader
 from chunksink.sinks.fts.query import parse
+from chunksink.sinks.reader import Sort
 
 TEXTS = {
     "c": "the language C and c libraries",
@@ -67,6 +68,8 @@ def texts(build: FtsBuild) -> dict[str, str]:
 def test_quoted_symbols_match_exactly(reader: FtsReader, texts: dict[str, str], typed: str) -> None:
     assert {texts[hit.parent_id] for hit in reader.search(typed, 100)} == PHRASES[typed]
     assert {value.value for value in reader.facets(typed, ["tags"])["tags"]} == PHRASES[typed]
+    if typed.endswith('"'):  # a sorted search also requires the other words
+        assert {texts[hit.parent_id] for hit in reader.search(typed, 100, sort=Sort("year"))} == PHRASES[typed]
 
 
 @pytest.mark.parametrize(
