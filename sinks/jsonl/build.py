@@ -9,8 +9,9 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +30,20 @@ _DIGEST = re.compile("[0-9a-f]{64}")
 _FILE = re.compile(r"([0-9a-f]{2})/(\1[0-9a-f]{62})\.jsonl")
 
 
+@dataclass(frozen=True)
+class _NewFile:
+    path: Path
+    parts: Collection[str]
+    """The first id of each part that it has: a repeated call must not append a part again."""
+    is_complete: bool
+
+
 class JsonlBuild:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._families = folder / FAMILIES
         self._cleaned = False
-        self._pending: dict[str, Path | None] = {}  # by parent_id the new file, or None to remove the family
-        self._incomplete: dict[str, Path] = {}  # files of families whose later parts are missing
+        self._pending: dict[str, _NewFile | None] = {}  # by parent_id the new file, or None to remove the family
         self._unsynced: set[Path] = set()
 
     def require(self) -> None:
@@ -67,14 +75,15 @@ class JsonlBuild:
             for parent_id, family in {family.parent_id: family for family in families}.items():
                 lines = _lines(family)
                 sent += len(lines)
-                path = self._write(lines, None if family.first else self._incomplete.get(parent_id))
-                if family.first:
+                part = family.documents[0].id
+                new = None if family.first else self._pending.get(parent_id)
+                if new is None:
+                    path = self._write(lines)
                     self._discard_pending(parent_id)
-                if family.last:
-                    self._incomplete.pop(parent_id, None)
-                    self._pending[parent_id] = path
-                else:
-                    self._incomplete[parent_id] = path
+                    self._pending[parent_id] = _NewFile(path, {part}, family.last)
+                elif part not in new.parts:
+                    self._write(lines, new.path)
+                    self._pending[parent_id] = _NewFile(new.path, {*new.parts, part}, family.last)
         return sent
 
     def delete(self, parent_ids: Sequence[str]) -> None:
@@ -91,9 +100,10 @@ class JsonlBuild:
 
     def flush(self) -> list[RefusedDocument]:
         with translate_errors(self._folder):
-            for parent_id, path in list(self._pending.items()):
-                self._apply(parent_id, path)
-                del self._pending[parent_id]  # only now: after an error the next flush continues here
+            for parent_id, new in list(self._pending.items()):
+                if new is None or new.is_complete:
+                    self._apply(parent_id, new.path if new else None)
+                    del self._pending[parent_id]  # only now: after an error the next flush continues here
             for folder in self._unsynced:
                 build_folders.fsync(folder)
         self._unsynced = set()
@@ -116,10 +126,9 @@ class JsonlBuild:
 
     def _discard_pending(self, parent_id: str) -> None:
         """Discard the calls for this family since the last flush."""
-        for path in (self._pending.pop(parent_id, None), self._incomplete.pop(parent_id, None)):
-            if path is not None:
-                with suppress(OSError):  # the next writer removes it
-                    path.unlink()
+        if (new := self._pending.pop(parent_id, None)) is not None:
+            with suppress(OSError):  # the next writer removes it
+                new.path.unlink()
 
     def _write(self, lines: Sequence[bytes], after: Path | None = None) -> Path:
         """Save these lines in a new file, or append them to `after`, and sync the file.

@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
-from chunksink.sinks.conformance.samples import hashes_in, hashes_of
+from chunksink.sinks.conformance.samples import family, hashes_in, hashes_of
 from chunksink.sinks.contract import Marker
+from chunksink.sinks.document import Family
 from chunksink.sinks.errors import Transient
 from chunksink.sinks.jsonl import JsonlSink
 from chunksink.sinks.jsonl.sink import LINK
@@ -193,6 +194,30 @@ def test_disk_fault_at_any_step_leaves_whole_families(tmp_path: Path, landed: bo
         if len(seen) < number:
             break
     assert failed >= {"write", "fsync", "replace", "unlink"}
+
+
+@pytest.mark.parametrize("landed", [False, True], ids=["failed", "landed and failed"])
+def test_repeated_call_loses_no_part_of_a_large_family(tmp_path: Path, landed: bool) -> None:
+    large = family("a", [f"new {number}" for number in range(6)], version="2")
+    parts = [Family(large.documents[at : at + 2], first=at == 0, last=at == 4) for at in (0, 2, 4)]
+    prepared(tmp_path / "template")
+    for number in range(1, 200):
+        root = tmp_path / str(number)
+        shutil.copytree(tmp_path / "template", root)
+        folder, build = root / "b1", JsonlSink(root).open("b1")
+        seen: list[str] = []
+        for part, other in zip(parts, (ADDED, UNTOUCHED, GOING), strict=True):
+            with steps(full_disk(number, seen, landed=landed)):
+                try:
+                    build.replace([part, other])
+                except Transient:
+                    build.replace([part, other])
+            assert build.flush() == []
+        assert visible(folder) == as_files([large, GOING, ADDED, UNTOUCHED]), seen
+        assert pending(folder) == []
+        if len(seen) < number:
+            return
+    pytest.fail("it never completes")
 
 
 @pytest.mark.parametrize("act", ["create", "flip", "drop"])
