@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from chunksink.sinks.errors import BuildBroken, Refused, Transient
+from chunksink.chunkbus.shortage import shortage
+from chunksink.sinks.errors import BuildBroken, OutOfResources, Refused, Transient
 
 _REMEDIES = {
     (Transient, "free disk space and run it again"): ("ENOSPC", "EDQUOT", "EFBIG"),
-    (Transient, "check the disk and run it again"): ("EIO", "EAGAIN", "EBUSY", "EMFILE", "ENFILE", "ENOMEM"),
+    (Transient, "check the disk and run it again"): ("EIO", "EAGAIN", "EBUSY"),
     (Refused, "correct its permissions"): ("EACCES", "EPERM", "EROFS"),
     (Refused, "move the conflicting file away"): ("ENOTDIR", "EISDIR", "EEXIST", "ENOTEMPTY", "EINVAL", "ELOOP"),
     (BuildBroken, "a file is missing, so run it again or rebuild"): ("ENOENT",),
@@ -25,4 +26,6 @@ def translate_errors(folder: Path) -> Iterator[None]:
         for (kind, remedy), names in _REMEDIES.items():
             if name in names:
                 raise kind(f"{folder} cannot be used ({error}): {remedy}") from error
+        if (resources := shortage(error)) is not None:
+            raise OutOfResources(f"{folder} cannot be used ({error}): {resources}, and run it again") from error
         raise

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from chunksink.sinks.conformance.samples import hashes_in, hashes_of, marker
-from chunksink.sinks.errors import Refused, SinkError, Transient
+from chunksink.sinks.errors import OutOfResources, Refused, SinkError, Transient
 from chunksink.sinks.jsonl import JsonlBuild, JsonlSink
 from chunksink.sinks.jsonl.build import FAMILIES
 from tests.support.jsonl import BEFORE, NEW, OLD, as_files, change, file_of, fill, prepared, visible
@@ -52,6 +52,9 @@ def test_files_are_synced_before_they_count(build: JsonlBuild, folder: Path) -> 
         (errno.ENOSPC, Transient, "free disk space"),
         (errno.EDQUOT, Transient, "free disk space"),
         (errno.EIO, Transient, "check the disk"),
+        (errno.EMFILE, OutOfResources, "open files"),
+        (errno.ENFILE, OutOfResources, "open files"),
+        (errno.ENOMEM, OutOfResources, "memory"),
         (errno.EROFS, Refused, "permissions"),
         (errno.EACCES, Refused, "permissions"),
     ],
