@@ -51,6 +51,9 @@ class Filter:
         if not is_custom(self.field):
             self._check_field()
             object.__setattr__(self, "is_list", self.field in LISTS)
+        if self.like is not None and FILTERS.get(self.field) != "pattern":
+            names = ", ".join(sorted(name for name, kind in FILTERS.items() if kind == "pattern"))
+            raise InvalidFilter(f"{self.field!r} cannot have patterns. Fields with patterns: {names}")
         bounds = self.at_least is not None or self.at_most is not None
         if bounds + (self.any_of is not None) + (self.like is not None) != 1:
             raise InvalidFilter(f"the filter on {self.field!r} needs either values, bounds or patterns")
@@ -68,9 +71,6 @@ class Filter:
         if kind != "range" and (self.at_least is not None or self.at_most is not None):
             numbers = ", ".join(sorted(name for name, kind in FILTERS.items() if kind == "range"))
             raise InvalidFilter(f"{self.field!r} cannot have bounds. Fields with bounds: {numbers}")
-        if self.like is not None and kind != "pattern":
-            names = ", ".join(sorted(name for name, kind in FILTERS.items() if kind == "pattern"))
-            raise InvalidFilter(f"{self.field!r} cannot have patterns. Fields with patterns: {names}")
 
     @property
     def custom(self) -> str | None:

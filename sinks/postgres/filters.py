@@ -57,36 +57,29 @@ def members(field: str) -> sql.Composable:
 
 def _of_column(one: Filter) -> Condition:
     column, kind = sql.Identifier(one.field), _type(one.field)
-    is_list = kind == "text[]"
     if one.any_of is not None:
         values = [value for value in one.any_of if _is_possible(value)]
-        test = "{} && %s::text[]" if is_list else f"{{}} = ANY(%s::{kind}[])"
+        test = "{} && %s::text[]" if kind == "text[]" else f"{{}} = ANY(%s::{kind}[])"
         return Condition(sql.SQL(test).format(column), [values])
     if one.like is not None:
-        return _like(sql.SQL("value"), one.like, members(one.field)) if is_list else _like(column, one.like)
+        return _like(column, one.like)
     return _bounds(one, column)
 
 
 def _of_custom(one: Filter) -> Condition:
-    field = _custom(one.field)
     if one.any_of is not None:
         name = one.field.removeprefix(CUSTOM)
         possible = [value for value in one.any_of if _is_possible(value)]
         contained = [orjson.dumps({name: form}).decode() for value in possible for form in (value, [value])]
         either = " OR ".join(["fields @> %s::jsonb"] * len(contained))
         return Condition(sql.SQL(f"({either})"), [*contained]) if contained else NOTHING
-    if one.like is not None:
-        return _like(sql.SQL("value#>>'{{}}'").format(), one.like, _members_of(field))
-    return _bounds(one, _number(field))
+    return _bounds(one, _number(_custom(one.field)))
 
 
-def _like(value: sql.Composable, patterns: Sequence[str], table: sql.Composable | None = None) -> Condition:
-    """Whether a value matches one of the patterns. With `table`, whether the value of any of its rows does."""
+def _like(column: sql.Identifier, patterns: Sequence[str]) -> Condition:
+    """Whether the value matches one of the patterns."""
     possible = ["".join(_SIGNS.get(sign, sign) for sign in pattern) for pattern in patterns if is_storable(pattern)]
-    text = sql.SQL("{} LIKE ANY(%s::text[])").format(value)
-    if table is not None:
-        text = sql.SQL("EXISTS (SELECT 1 FROM {} AS member(value) WHERE {})").format(table, text)
-    return Condition(text, [possible])
+    return Condition(sql.SQL("{} LIKE ANY(%s::text[])").format(column), [possible])
 
 
 def _bounds(one: Filter, value: sql.Composable) -> Condition:
