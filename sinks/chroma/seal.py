@@ -229,22 +229,27 @@ def _lock(handle: int, path: Path, *, is_reader: bool) -> None:
 
 
 def _not_confirmed(holders: Mapping[str, str], path: Path, began: float) -> NotConfirmed:
-    stopped = [holder for holder, state in holders.items() if state in _STOPPED]
-    who = f"process {', '.join(stopped)}, which is stopped," if stopped else "another process"
-    return NotConfirmed(
-        f"{who} has been using the build at {path} for more than {monotonic() - began:.1f} s: resume it or end it"
-    )
+    stopped = next((holder for holder, state in holders.items() if state in _STOPPED), None)
+    who = f"process {stopped} is suspended and" if stopped else "another process"
+    remedy = "resume it or end it" if stopped else "wait, or end it if it hangs"
+    return NotConfirmed(f"{who} has used the build at {path} for more than {monotonic() - began:.1f} s: {remedy}")
 
 
 def _holders(handle: int) -> dict[str, str]:
-    """The processes that hold the lock, and their states. Empty if they are invisible: in a paused container, or on a
-    system without /proc."""
+    """The processes that hold the lock, and their states; "" for one that has just ended. Empty if they are invisible:
+    in a paused container, or on a system without /proc."""
     inode = str(os.fstat(handle).st_ino)
     with suppress(OSError, IndexError):
         locks = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
         holders = [fields[4] for fields in locks if fields[1] == "FLOCK" and fields[5].rpartition(":")[2] == inode]
-        return {holder: Path(f"/proc/{holder}/stat").read_text().rpartition(")")[2].split()[0] for holder in holders}
+        return {holder: _state(holder) for holder in holders}
     return {}
+
+
+def _state(process: str) -> str:
+    with suppress(OSError):
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    return ""
 
 
 def _has_writer(path: Path) -> bool:

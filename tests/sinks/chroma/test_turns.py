@@ -80,7 +80,7 @@ def test_reader_beside_a_stopped_process_answers_within_two_seconds(
             assert reader is not None
             assert len(reader.query(query)) == 2, "only who opens a build looks at it alone"
         else:
-            with pytest.raises(NotConfirmed, match=r"process \d+, which is stopped"):
+            with pytest.raises(NotConfirmed, match=r"process \d+ is suspended"):
                 (reader or sink.reader(signed.build_id)).query(query)
         assert time.monotonic() - began < 2
         process.send_signal(signal.SIGCONT)
@@ -105,6 +105,23 @@ def test_reader_reports_a_long_working_process(
         pytest.raises(NotConfirmed, match="another process"),
     ):
         reader.query(vector("alpha one"))
+
+
+def test_reader_gets_the_turn_of_a_process_that_ends_while_it_is_examined(
+    build: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with other_process(build, "60") as process:
+        read = Path.read_text
+
+        def end_before(path: Path) -> str:
+            if path == Path(f"/proc/{process.pid}/stat"):
+                process.kill()
+                process.wait()
+            return read(path)
+
+        monkeypatch.setattr(Path, "read_text", end_before)
+        with seal.turn(build, is_reader=True):
+            assert process.returncode == -signal.SIGKILL
 
 
 def test_abandoned_wait_does_not_take_the_turn_later(build: Path) -> None:
