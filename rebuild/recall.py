@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chunksink.chunkbus.canonical import text_hash
 from chunksink.rebuild.catalog import Catalog
 from chunksink.rebuild.catalog_rows import KEY
 from chunksink.rebuild.receipts import Receipts
@@ -18,7 +17,7 @@ from chunksink.rebuild.schema import marks
 from chunksink.rebuild.state import State
 from chunksink.sinks.capabilities import SupportsNearest, SupportsReader, capability
 from chunksink.sinks.contract import Sink
-from chunksink.sinks.document import Vectors
+from chunksink.sinks.document import NO_TEXT, Vectors
 from chunksink.sinks.fields import sink_id
 from chunksink.sinks.payload import unit
 
@@ -106,7 +105,7 @@ def _documents(state: State, build_id: str, cached: Cached) -> Iterator[tuple[li
         families = [family for (family,) in rows]
         chunks = state.db.execute(
             f"select chunk_id, {KEY} from family_chunk where family in ({marks(families)}) and text_hash <> ?",
-            [*families, text_hash("")],
+            [*families, NO_TEXT],
         ).fetchall()
         for start in range(0, len(chunks), _PAGE):
             page = chunks[start : start + _PAGE]

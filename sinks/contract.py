@@ -14,9 +14,9 @@ Rules for all methods:
 - Readers work during writes. They always find a family that exists before and after the write.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from chunksink.chunkbus.errors import NotCanonical
 from chunksink.sinks.document import Document, Family, Vectors, hashes_of_content
@@ -74,6 +74,18 @@ class Stored:
             return cls(id, parent_id, *hashes_of_content(document), document, vector, damage)
         except (ValueError, NotCanonical):
             return cls(id, parent_id, "", "", None, vector, damage)
+
+    @classmethod
+    def of_fields(
+        cls, id: str, fields: Mapping[str, Any], document: Document | None, vector: Vectors | None = None
+    ) -> "Stored":
+        """A document with these fields. If they were read as `document`, both hashes are computed from it. Otherwise
+        any program may have written the fields: those that are not strings count as missing."""
+        named = (fields.get(name) for name in ("parent_id", "document_hash", "text_hash"))
+        parent_id, of_document, of_text = (value if isinstance(value, str) else "" for value in named)
+        if document is not None:
+            of_document, of_text = hashes_of_content(document)
+        return cls(id, parent_id, of_document, of_text, document, vector)
 
     def hashes(self) -> tuple[str, str, str, str]:
         return self.id, self.parent_id, self.document_hash, self.text_hash

@@ -110,6 +110,10 @@ CUSTOM = "fields."
 """Before the name of a custom field in filters and facets, and in engines without nested fields."""
 
 
+NO_TEXT = text_hash("")
+"""The `text_hash` of a document without text."""
+
+
 def document_hash(fields: Mapping[str, Any]) -> str:
     """Hash of `Document.as_dict()`. `text_hash` replaces the text, so that a sink without texts can compute it too."""
     return json_hash({name: value for name, value in fields.items() if name not in ("text", "document_hash")})

@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from chunksink.chunkbus.canonical import text_hash
 from chunksink.chunkbus.shared_resource import Shared
 from chunksink.sinks.chroma import exact_search, rows
 from chunksink.sinks.chroma.errors import StaleIndex
 from chunksink.sinks.chroma.handle import Handle, marker_in
 from chunksink.sinks.contract import Marker
-from chunksink.sinks.document import Document, Vectors
+from chunksink.sinks.document import NO_TEXT, Document, Vectors
 from chunksink.sinks.payload import batches, unit
 from chunksink.sinks.reader import FamiliesOf, Filter, Hit, unknown
 
@@ -22,7 +21,6 @@ _TRIES = 4
 _PAGE = 5000
 _MAX_KNOWN = 100_000
 """Documents whose families are cached: about 30 MB."""
-_NO_TEXT = text_hash("")
 
 
 class ChromaReader:
@@ -184,7 +182,7 @@ def _parents_of(handle: Handle, ids: Sequence[str], families: FamiliesOf, *, cha
         if unknown:
             page = collection.get(ids=unknown, include=["metadatas"])
     stored = {id: metadata for id, metadata in zip(page["ids"], page["metadatas"], strict=True) if metadata}
-    without_text = {id: "" for id, metadata in stored.items() if metadata.get("text_hash") == _NO_TEXT}
+    without_text = {id: "" for id, metadata in stored.items() if metadata.get("text_hash") == NO_TEXT}
     new = {id: str(metadata.get("parent_id", "")) for id, metadata in stored.items() if id not in without_text}
     if len(known) + len(new) > _MAX_KNOWN:
         known.clear()

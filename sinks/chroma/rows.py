@@ -1,12 +1,13 @@
 """Documents as Chroma rows (an id, flat metadata, a text), and filters as its conditions. No calls."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from chunksink.sinks.contract import NO_PARENT, Stored
-from chunksink.sinks.document import CUSTOM, LISTS, NAMES, Document, Vectors, document_hash, hashes_of_content
+from chunksink.sinks.document import CUSTOM, LISTS, NAMES, Document, Vectors, document_hash
 from chunksink.sinks.errors import InvalidFilter
 from chunksink.sinks.payload import batches, slices_by_size
 from chunksink.sinks.reader import Filter, Value
@@ -80,12 +81,10 @@ def stored(
     metadata = metadata or {}
     known = all(name in NAMES or name.startswith(CUSTOM) for name in metadata)
     ours = document(id, metadata, text) if content and known else None
-    hashes = {name: _string(metadata.get(name)) for name in ("parent_id", "document_hash", "text_hash")}
-    if ours is not None and text is not None:
-        hashes["document_hash"], hashes["text_hash"] = hashes_of_content(ours)
-    elif ours is not None:  # no stored text: trust its stored hash
-        hashes["document_hash"] = document_hash(ours.as_dict())
-    return Stored(id=id, **hashes, document=ours, vector=vector)
+    found = Stored.of_fields(id, metadata, ours, vector)
+    if ours is None or text is not None:
+        return found
+    return replace(found, document_hash=document_hash(ours.as_dict()), text_hash=ours.text_hash)  # no stored text
 
 
 def read(
@@ -113,10 +112,6 @@ def _documents_in(page: Page, content: bool) -> Iterator[Stored]:
         text = texts[position] if texts is not None else None
         vector = as_vector(vectors[position]) if vectors is not None else None
         yield stored(id, page["metadatas"][position], text, vector, content)
-
-
-def _string(value: Any) -> str:
-    return value if isinstance(value, str) else NO_PARENT
 
 
 def request_slices(documents: Sequence[Document], dimensions: int, max_rows: int, max_bytes: int) -> Iterator[slice]:

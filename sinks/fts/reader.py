@@ -6,16 +6,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from chunksink.chunkbus.canonical import text_hash
 from chunksink.sinks.contract import Marker
-from chunksink.sinks.document import Document
+from chunksink.sinks.document import NO_TEXT, Document
 from chunksink.sinks.fts import schema, statements, suggestions
 from chunksink.sinks.fts.errors import translate_errors
 from chunksink.sinks.fts.keyword_methods import KeywordMethods
 from chunksink.sinks.fts.search import Search
 from chunksink.sinks.reader import Filter
-
-_NO_TEXT = text_hash("")
 
 
 def read_marker(connection: sqlite3.Connection) -> Marker | None:
@@ -47,7 +44,7 @@ class FtsReader(KeywordMethods):
     def families(self, ids: Sequence[str]) -> dict[str, str]:
         with self._snapshot() as connection:
             rows = schema.by_id(connection, "id, parent_id, text_hash", ids)
-            return {row["id"]: row["parent_id"] for row in rows if row["text_hash"] not in (None, _NO_TEXT)}
+            return {row["id"]: row["parent_id"] for row in rows if row["text_hash"] not in (None, NO_TEXT)}
 
     def refresh(self) -> None:
         """Answers always show the newest state of a file. This notices when another file has replaced it."""

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import orjson
 
-from chunksink.sinks.contract import NO_PARENT, Stored
-from chunksink.sinks.document import NAMES, Document, Vectors, hashes_of_content
+from chunksink.sinks.contract import Stored
+from chunksink.sinks.document import NAMES, Document, Vectors
 from chunksink.sinks.errors import InvalidFilter
 from chunksink.sinks.reader import WILDCARDS, Filter, Value, prefix_of
 from chunksink.sinks.values import LONE_SURROGATE
@@ -76,14 +76,7 @@ def refusal_reason(document: Document) -> str | None:
 def stored(fields: Mapping[str, Any], embedder: str | None, content: bool) -> Stored:
     """A document with an unknown field counts as not ours, so that replacing its family removes the field."""
     document = Document.if_ours(fields) if content and fields.keys() <= _KEYS else None
-    hashes = {name: _string(fields.get(name)) for name in HASHES[1:]}
-    if document is not None:
-        hashes["document_hash"], hashes["text_hash"] = hashes_of_content(document)
-    return Stored(id=str(fields.get("id", "")), **hashes, document=document, vector=_vector(fields, embedder))
-
-
-def _string(value: Any) -> str:
-    return value if isinstance(value, str) else NO_PARENT
+    return Stored.of_fields(str(fields.get("id", "")), fields, document, _vector(fields, embedder))
 
 
 def _vector(fields: Mapping[str, Any], embedder: str | None) -> Vectors | None:
