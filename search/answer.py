@@ -151,7 +151,8 @@ def hit_of(
 class Answer:
     """A sequence of hits, with notices about them.
 
-    `unavailable` maps each leg that failed to the reason. The hits then come from the other leg.
+    `unavailable` maps each leg (keyword, semantic or engine search) that failed to the reason. The hits come from the
+    legs that answered.
     """
 
     query: str
@@ -166,7 +167,8 @@ class Answer:
     notice: str | None = None
     """A sentence for the reader: for example why nothing was found, or what was not searched."""
     suggestions: Mapping[str, str] = field(default_factory=dict)
-    """Maps words that no document contains to similar words, which keyword search looked for instead."""
+    """Maps words that no document contains to similar words, which keyword search looked for instead outside phrases.
+    """
     answered: bool = True
     """Whether any leg answered. If not, there may be matches although there are no hits."""
     evidence: float | None = None

@@ -53,7 +53,7 @@ class _CircuitBreaker:
         self._reader.close()
 
     def _call(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        self._require_closed()
+        self._raise_if_open()
         began = monotonic()
         try:
             if self._refresh_is_due:
@@ -74,7 +74,7 @@ class _CircuitBreaker:
             self._refresh_is_due = True
             raise
 
-    def _require_closed(self) -> None:
+    def _raise_if_open(self) -> None:
         with self._lock:
             failure, now = self._failure, monotonic()
             if failure is None:

@@ -4,7 +4,7 @@ from chunksink.chunkbus.errors import ChunksinkError
 
 
 class SearchError(ChunksinkError):
-    """A problem that the caller can fix by asking differently."""
+    """A problem of a search or an evaluation, for the person who started it."""
 
 
 class InvalidQuestion(SearchError):

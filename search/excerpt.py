@@ -65,7 +65,7 @@ def _words(token: Token) -> str:
 
 
 def snippet(found: Sequence[Piece], document: Document) -> tuple[Piece, ...]:
-    """The part of the text with the most different words of `found`, the engine's snippet.
+    """The part of the text with the largest number of distinct words of `found`, the engine's snippet.
 
     It leaves out markup, and headings that views show above the text. Only if the words occur nowhere else, for example
     in the address of a link, it includes them.
@@ -105,7 +105,7 @@ def _below_headings(text: str, document: Document) -> str:
 
 
 def _best(text: str, found: Sequence[Piece]) -> tuple[Piece, ...]:
-    """The part of the text with the most different found words, all of them marked. Empty if the text has none."""
+    """The part of the text with the largest number of distinct found words, all marked. Empty if the text has none."""
     pattern = re.compile("|".join(_patterns(found)) or "(?!)", re.IGNORECASE)
     matches = list(pattern.finditer(text))
 

@@ -16,7 +16,8 @@ _NO_SECTION = re.compile(r"/|/front_matter|(?:/[a-z]+\[\d+\])+")
 """The path of a chunk before the first heading, for example `/ul[4]` or front matter. It is not shown."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?!\s)")  # `note: plan.md` is a file name
-# `#` starts a fragment if `pane=0&part=1` follows, or one word after a file suffix; otherwise it is part of the name.
+# `#` starts a fragment if `name=value` follows, or if a file suffix is before it and one word after it. Otherwise it is
+# part of the name.
 _NAMED = re.compile(r"(?P<name>.+?)#(?P<place>[\w.-]+=[^#\s]*)|(?P<file>.+\.\w+)#(?P<word>[^\W\d][\w-]*)", re.DOTALL)
 _UNQUOTED = "/%?:@!$&'()*+,;=~"
 

@@ -32,9 +32,9 @@ _MAX_TEXT = 20_000
 _MAX_VALUES = 20
 """Values of a field in the description of the index."""
 _NOT_DESCRIBED = ("parent_id", "tenant_key", "schema_version", "path", "filename", "title")
-"""Not offered as filters: they identify sources instead of describing them."""
+"""Not offered as filters: they identify sources or tenants, or tell nothing about the content."""
 _COUNTED = "schema_version"
-"""A field of every document: its values add up to the number of sources."""
+"""A field that every document has, so the counts of its values add up to the number of sources."""
 _INSTRUCTIONS = (
     "Searches one index of documents. `describe_index` shows what it contains and which fields can be filtered. "
     "`search` finds the best sources for a question, each with its best passage; `same_text` lists other sources with "
@@ -114,8 +114,8 @@ def mcp_server(
     usual_mode: Mode = "hybrid",
     fields: FieldSet = NO_FIELDS,
 ) -> MCPServer:
-    """`known_errors` mean that the index is not available; any other exception is a bug. `usual_mode` is the mode of a
-    search that names none."""
+    """`known_errors` mean that the index is not available. Apart from errors of search, any other exception is a bug.
+    `usual_mode` is the mode of a search that names none."""
 
     by_name = {name: one for name, one in filter_fields(fields).items() if name not in _NOT_DESCRIBED}
 
@@ -139,7 +139,8 @@ def mcp_server(
         filters: Annotated[
             list[str] | None,
             Field(
-                description='Conditions such as "source_type=md" or "year>=2020", which must all hold. '
+                description='Conditions such as "source_type=md" or "year>=2020". All must hold; several values of one '
+                "field are alternatives. "
                 f"Fields: {', '.join(sorted(by_name))}."
             ),
         ] = None,

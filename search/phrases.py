@@ -67,7 +67,7 @@ def for_words(text: str, spelling: Mapping[str, str] | None = None) -> str:
 
 
 def without_quotes(text: str) -> str:
-    """The query with its phrases as single words."""
+    """The query without quotes, so that the words of its phrases are searched one by one."""
     return " ".join(_SIGNS.sub(" ", _QUOTED.sub(_unquoted, text)).split())
 
 

@@ -52,7 +52,7 @@ def _answer(legs: Legs, question: Question, access: Access) -> Answer:
     queries = legs.begin(question, filters)
     order = Order(queries, question, legs.keyword_weight)
     hits, more, is_stale = _page(legs, access, order, question)
-    if is_stale:  # the documents that replace the missing ones may match, too
+    if is_stale:  # documents have vanished since the legs found them: ask again, since newer ones may match
         order = Order(queries, question, legs.keyword_weight)
         hits, more, _ = _page(legs, access, order, question)
     hits = _with_snippets(legs, question, filters, queries, hits)
@@ -96,18 +96,19 @@ def _page(legs: Legs, access: Access, order: Order, question: Question) -> tuple
     The places before the offset are read, too, because several places may be one hit."""
     missing: list[Hit] = []
     hits: dict[str, SearchHit] = {}
-    for hit in _described(legs, access, order, question, missing):
+    for hit in _grouped(legs, access, order, question, missing):
         hits.setdefault(hit.document.id, hit)  # a document may be shown for two chunks: the better place counts
         if len(hits) > question.last:
             break
     return list(hits.values())[question.offset : question.last], len(hits) > question.last, bool(missing)
 
 
-def _described(legs: Legs, access: Access, order: Order, question: Question, missing: list[Hit]) -> Iterator[SearchHit]:
+def _grouped(legs: Legs, access: Access, order: Order, question: Question, missing: list[Hit]) -> Iterator[SearchHit]:
     """The hits in order; vanished documents are added to `missing`. With `collapse`, hits with the same text are one.
 
-    Grouping does not depend on limit and offset, because it uses whole parts of the order. The text of a part's last
-    place stays open, because the next part may have more copies of it."""
+    Grouping does not depend on limit and offset, because it uses whole parts of the order. The last group of a part
+    waits for the next part, which may have more copies of its text.
+    """
     groups: dict[Hashable, list[tuple[Placed, Document]]] = {}
     last: Hashable = None
     for part in order.parts():

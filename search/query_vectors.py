@@ -33,9 +33,10 @@ _UNRELATED = (
     "torque of the screws of a gearbox",
     "the appeal was dismissed by the court",
 )
-"""Texts about different subjects. Their similarity shows how similar unrelated texts are to a model."""
+"""Texts about different subjects. Their similarity shows how similar a model finds unrelated texts."""
 _RELATED = 0.22
-"""Texts with a lower similarity are hardly related, if unrelated texts have 0 and equal texts 1."""
+"""On a scale from the similarity of unrelated texts (0) to that of equal texts (1): below this, texts are hardly
+related."""
 
 
 class Generation(Protocol):

@@ -72,7 +72,7 @@ Count = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All settings. Relative folders start at the configuration file's folder, else at the current one."""
+    """All settings. Relative folders in the file start at its folder, all others at the current one."""
 
     chunks: FolderName = _FOLDERS["chunks"]
     home: FolderName = _FOLDERS["home"]
@@ -139,7 +139,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def source_of_sink_tables(self) -> str | None:
-        """The file with the options of sinks, for messages."""
+        """Where the options of sinks come from, for messages."""
         return None
 
     @property
@@ -153,7 +153,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         )
 
     def without_meili_url(self) -> "Config":
-        """This configuration with the default sinks."""
+        """This configuration with the sinks that are the default without MEILI_URL."""
         return structs.replace(self, sinks=Config().sinks)
 
 

@@ -1,4 +1,4 @@
-"""Paths in a configuration: relative ones start at the configuration file's folder, and `~` is the user's home."""
+"""Paths in a configuration file: relative ones start at the file's folder, and `~` is the user's home."""
 
 import os
 from collections.abc import Mapping
@@ -77,9 +77,9 @@ def wrong_address(chunks: str, home: str) -> tuple[str, str] | None:
 
 
 def index_settings_of(folder: Path) -> str | None:
-    """The index settings for a configuration file in another folder: the file beside it, else the shipped one.
+    """The index settings for a configuration file in `folder`: the file beside it, else the shipped one.
 
-    None if the default search finds the right file. It would take a file in the current folder first.
+    None if `find_settings_file`, which looks in the current folder first, finds that one by itself.
     """
     if folder == Path():
         return None

@@ -68,7 +68,7 @@ def load_index_settings(file: Path) -> dict[str, Any]:
 
 
 def _require_shapes(file: Path, settings: Mapping[str, Any]) -> None:
-    """Checks types. Meilisearch checks the content, except of synonyms, to which we add our own."""
+    """Checks types. Meilisearch checks the content, except that of synonyms: we add some to them, so we check it."""
     for name, value in settings.items():
         if (shape := _SHAPES.get(type(DEFAULTS.get(name)))) and type(value) is not type(DEFAULTS[name]):
             raise UnusableSettings(f"{file} sets {name} to {json.dumps(value):.100}: write {shape} instead")
@@ -146,7 +146,7 @@ def _agree(name: str, desired: Any, live: Any) -> bool:
 
 
 def patch_of(found: list[Difference]) -> dict[str, Any]:
-    """The smallest patch that brings the live index to the file's settings."""
+    """The settings of the file that differ from those of the live index, each complete."""
     return {difference.name: difference.desired for difference in found}
 
 
@@ -175,7 +175,7 @@ class _Rule(msgspec.Struct):
 def with_required(settings: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
     """The settings, completed from `ours` (the file that came with chunksink).
 
-    This makes the fields of syncs and filters filterable, and hits distinct by source.
+    Then the fields that syncs and searches need can be filtered, and hits are distinct by source.
     """
     found = {_DISTINCT: ours[_DISTINCT], _FILTERABLE: [], **settings}
     found[_FILTERABLE] = _filterable(found[_FILTERABLE], ours[_FILTERABLE])

@@ -75,7 +75,7 @@ class JudgedQueries:
     queries: Queries
     judgements: Judgements
     not_judged: int
-    """Queries without a relevant document."""
+    """Queries for which no document was judged relevant."""
     without_text: int
     """Judged queries that are missing from the file of queries."""
 

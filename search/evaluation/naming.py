@@ -22,7 +22,8 @@ FIELDS: Mapping[str, Callable[[Document], str | None]] = {
     "source_uri": lambda document: document.source_uri,
     "filename": _name_of_file,
 }
-"""In the order in which they are tried. File names are compared without extension; the file name of a row is its id."""
+"""If several match as many names, the first counts. File names are compared without extension, except those of rows in
+JSON or CSV, which are ids."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,6 @@ def find_naming(
 
 def _as_stored(field: str, judged: set[str], tenant: str | None) -> dict[str, str]:
     stored = {name: name for name in judged}
-    if field == "parent_id":  # a hash of the name in the records
+    if field == "parent_id":  # in the index a hash; the judgements may have the name
         stored |= {family_key(name, tenant): name for name in judged}
     return stored

@@ -42,7 +42,8 @@ class LimitedProtocol(H11Protocol):
             self.transport.close()
 
     def _wait_for_request(self) -> None:
-        """Limit the time until all headers have arrived, counted from the first part of the request."""
+        """Limit the time until all headers have arrived, counted from the connection or the first part of a later
+        request."""
         if self.cycle is not None and not self.cycle.response_complete:
             self._stop_waiting()
         elif self._deadline is None:

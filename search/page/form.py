@@ -43,7 +43,7 @@ PARAMETERS = (
     Parameter("all", "yes or no", "return every matching chunk instead of each source once"),
     Parameter("context", "number", "how many chunks to add before and after each hit", 0, 20),
     Parameter("fusion", "text", "how hybrid mode combines the two searches: by scores (the default) or ranks"),
-    Parameter("sort", "text", "sort documents with every word by this field, or by -field highest value first"),
+    Parameter("sort", "text", "list the documents that have every word, by this field; -field: highest value first"),
     Parameter("explain", "yes or no", "add the contributions of both legs and all fields of the document"),
     Parameter("tenant", "text", "search only the documents of this tenant; an empty name is refused"),
 )

@@ -1,5 +1,6 @@
 """The OpenAPI 3.1 description of the API, made from the parameters and fields of the code."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from chunksink.search.filters import filter_fields
@@ -7,6 +8,7 @@ from chunksink.search.page.form import PARAMETERS, Parameter
 from chunksink.search.page.readiness import REASONS
 from chunksink.search.question import FUSIONS, LEGS_OF, MODES
 from chunksink.sinks.custom_fields import FieldSet
+from chunksink.sinks.fields import FILTERS
 
 _TEXT = {"type": "string"}
 _TEXT_OR_NULL = {"type": ["string", "null"]}
@@ -17,7 +19,7 @@ _CHUNK_PARAMETERS = ("context", "tenant")
 
 
 def described(version: str, fields: FieldSet) -> dict[str, Any]:
-    filterable = ", ".join(sorted(filter_fields(fields)))
+    listed = {"filter": sorted(filter_fields(fields)), "facet": sorted((*FILTERS, *fields.facets()))}
     chunk_id = {"name": "id", "in": "query", "required": True, "description": "A chunk_id.", "schema": _TEXT}
     few = [parameter for parameter in PARAMETERS if parameter.name in _CHUNK_PARAMETERS]
     return {
@@ -31,13 +33,13 @@ def described(version: str, fields: FieldSet) -> dict[str, Any]:
             "/api/search": _get(
                 "search",
                 "The best sources for a question.",
-                [_parameter(parameter, filterable) for parameter in PARAMETERS],
+                [_parameter(parameter, listed) for parameter in PARAMETERS],
                 {"200": "Answer", "400": "Error", "401": "Error", "403": "Error", "503": "Error"},
             ),
             "/api/chunk": _get(
                 "getChunk",
                 "One passage with the passages around it.",
-                [chunk_id, *(_parameter(parameter, filterable) for parameter in few)],
+                [chunk_id, *(_parameter(parameter, listed) for parameter in few)],
                 {"200": "Surrounded", "400": "Error", "401": "Error", "403": "Error", "404": "Error", "503": "Error"},
             ),
             "/healthz": _get("alive", "The server runs. Asks no engine; requires no token.", [], {"200": "Alive"}),
@@ -77,10 +79,10 @@ _MEANINGS = {
 }
 
 
-def _parameter(parameter: Parameter, filterable: str) -> dict[str, Any]:
+def _parameter(parameter: Parameter, listed: Mapping[str, list[str]]) -> dict[str, Any]:
     meaning = parameter.meaning
-    if parameter.name in ("filter", "facet"):
-        meaning = f"{meaning}. Fields: {filterable}"
+    if parameter.name in listed:
+        meaning = f"{meaning}. Fields: {', '.join(listed[parameter.name])}"
     return {"name": parameter.name, "in": "query", "description": f"{meaning}.", "schema": _schema(parameter)}
 
 
@@ -144,7 +146,7 @@ _SCHEMAS: dict[str, Any] = {
             "took_ms": _NUMBER,
             "unavailable": {
                 **_map(_TEXT),
-                "description": "Maps each failed leg (keyword or semantic) to the reason. The other found the hits.",
+                "description": "Maps each leg that failed (keyword, semantic or engine search) to the reason.",
             },
             "notice": _TEXT_OR_NULL,
             "suggestions": {

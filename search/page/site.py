@@ -47,7 +47,7 @@ class Metrics(Protocol):
 @dataclass(frozen=True)
 class Site:
     """`unready` are errors that mean "not available yet" or "not available now". One of them, `unbuilt`, means that
-    there is no index yet. Any other error is a bug.
+    there is no index yet. Apart from errors of search and overload, any other error is a bug.
 
     `source_url` is put before relative sources to make links. `usual_mode` is the mode of questions that name none.
     Without `metrics` nothing is counted.

@@ -127,7 +127,7 @@ def place_of(document: Document, source_url: str | None) -> PlaceView:
 
 
 def _href(document: Document, source_url: str | None) -> str | None:
-    """A link if the source is on the web. Other sources are shown as text."""
+    """A link if the source is on the web, or relative with a `source_url`. Other sources are shown as text."""
     link = link_of(document)
     if link is None:
         return None
@@ -190,7 +190,7 @@ def label_of(name: str) -> str:
 
 
 def sort_choices(names: Sequence[str], form: SearchForm) -> list[tuple[str, str, bool]]:
-    """The orders to choose from, each with its label and whether it is chosen; none if no custom field has one."""
+    """The orders to choose from, each with its label and whether it is chosen; none if there is only relevance."""
     orders = [("", "Relevance")] if names or form.sort else []
     orders += [
         order

@@ -107,6 +107,7 @@ def test_openapi_lists_the_names_of_custom_fields(client: TestClient) -> None:
     meaning = {one["name"]: one["description"] for one in parameters}
     assert "priority" in meaning["filter"]
     assert "hidden" not in meaning["filter"]
+    assert ("hidden" in meaning["facet"], "priority" in meaning["facet"]) == (True, False)
 
 
 def test_every_choice_of_the_page_leads_to_as_many_hits_as_it_counts(client: TestClient, legs: Legs) -> None:
