@@ -47,13 +47,13 @@ class SupportsSettings(Protocol):
 
 
 class SupportsSearchSettings(Protocol):
-    """A build with search settings that depend on its size, not on the configuration."""
+    """A build with search settings or indexes that are adjusted after writes."""
 
     def search_settings_due(self) -> list[str]:
-        """The names of the settings that do not fit the current size."""
+        """The names of those that are missing or do not fit the build."""
 
     def update_search_settings(self) -> list[str]:
-        """Adjust these settings for readers that open the build afterwards. Returns the names of the changed ones."""
+        """Adjust them for readers that open the build afterwards. Returns the names of those that changed."""
 
 
 class SupportsNearest(Protocol):

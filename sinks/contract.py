@@ -112,8 +112,8 @@ class Build(Protocol):
         A sink may skip a document that the engine already has with the same id and `document_hash`, unless the family's
         `rewrite` names it. After the engine has confirmed the documents, the sink removes all other documents of these
         families. A document that moved to another family stays, because the engine has it under that family. A refused
-        document does not affect the others. The later of two replacements of a family counts, so one call has at most
-        one part of a family.
+        document does not affect the others. If one call has a family twice, only the later one counts. So the caller
+        passes the parts of a family in separate calls.
         """
 
     def delete(self, parent_ids: Sequence[str]) -> None:

@@ -20,7 +20,7 @@ from chunksink.sinks.fields import PROJECTION, Read
 MAX_TEXT = 8000
 """Characters of a value that is searched and not filtered."""
 MAX_MEMBERS = 1000
-"""The limit of all lists of a document together. Chroma cannot store more than 5,461 members."""
+"""The limit of all custom lists of a document together. Chroma cannot store more than 5,461 members."""
 MAX_METADATA = 100
 MAX_METADATA_TEXT = 1000
 _NOT_KEPT = frozenset(("stable_id",))
@@ -150,7 +150,7 @@ NO_FIELDS = FieldSet()
 
 
 def _other_metadata(record: Record, used: set[tuple[str, ...]]) -> str | None:
-    """The other scalar values of the metadata as one JSON object, because engines would store a column for each key."""
+    """The other scalar values of the metadata as one JSON object: else engines would need a column for each key."""
     metadata = record.get("metadata")
     if not isinstance(metadata, dict):
         return None

@@ -4,7 +4,7 @@
     ├── Transient            the same call may succeed later: wait and repeat it
     │   ├── Unreachable      nothing answers at the engine's address
     │   └── NotConfirmed     the engine accepted the work but did not confirm it in time
-    └── Refused              the engine will never accept this call: do not repeat it
+    └── Refused              the engine refuses this call until something is changed
         ├── WrongKey         the key is unknown, or lacks a permission
         ├── BuildMissing     the build does not exist (dropped, or never created)
         ├── BuildBroken      the build exists but cannot be read: rebuild it
@@ -44,7 +44,7 @@ class NotConfirmed(Transient):
 
 
 class Refused(SinkError):
-    """The engine refuses this, and would refuse it again."""
+    """The engine refuses this, and would refuse it again until something is changed."""
 
 
 class WrongKey(Refused):

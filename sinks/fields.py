@@ -83,7 +83,7 @@ PROJECTION: tuple[FieldRule, ...] = (
     FieldRule("tenant_id", "`tenant_id` of the chunk or of its metadata", derive=lambda r, _: identity.tenant_id(r)),
     FieldRule(
         "tenant_key",
-        "sha256 of `tenant_id`; searches of a tenant filter by it",
+        "sha256 of `tenant_id`; a search that is limited to a tenant filters by it",
         derive=lambda _, above: identity.tenant_key(above["tenant_id"]),
         filter="equal",
     ),

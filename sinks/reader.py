@@ -192,9 +192,9 @@ class KeywordReader(Reader, Protocol):
     ) -> list[Hit]:
         """The best documents for a typed query, best first. Every hit contains `"words in quotes"` exactly.
 
-        Without `every` an engine may return only the best document of each family. No query raises an error. A blank
-        query finds everything that passes the filters, in a stable order. With `sort` the hits are the documents that
-        have every word, in that order.
+        Without `every` an engine may return only the best document of each family. A query never raises an error,
+        whatever was typed. A blank query finds everything that passes the filters, in a stable order. With `sort` the
+        hits are the documents that have every word, ordered by that field.
         """
 
     def snippets(self, query: str, ids: Sequence[str], filters: Sequence[Filter] = ()) -> dict[str, tuple[Piece, ...]]:
@@ -202,8 +202,8 @@ class KeywordReader(Reader, Protocol):
         the search: statistics are limited to the documents that pass."""
 
     def most_score(self, query: str, filters: Sequence[Filter] = ()) -> float | None:
-        """The approximate score of a document that contains the whole query. None if it is unknown, or if the best hit
-        has it."""
+        """The approximate score of a document that contains the whole query. None if it is unknown. None
+        also if a document has the whole query: then the score of the best hit serves."""
 
     def corrections(self, query: str, filters: Sequence[Filter] = ()) -> dict[str, str]:
         """A similar word for each query word that is missing from all documents that pass the filters. Empty for an

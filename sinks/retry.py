@@ -88,8 +88,8 @@ class _Caller:
                     times = "once" if attempt == 1 else f"{attempt} times"
                     # The same error object, to keep its type and cause.
                     error.args = (
-                        f"{error} -- tried {call} {times} in {spent:.1f} s. Check that {self.sink} is up, then run it "
-                        "again; finished work is kept",
+                        f"{error} -- tried {call} {times} in {spent:.1f} s. Check that {self.sink} is up, then run the "
+                        "command again; finished work is kept",
                     )
                     raise
             first, longest = self.policy.first_wait_seconds, self.policy.longest_wait_seconds

@@ -104,7 +104,7 @@ def _internal(message: str, where: str) -> SinkError:
 
 
 def _status(error: Exception) -> int | None:
-    """The HTTP status. If it has no error class, Chroma raises a bare Exception whose context is httpx's error."""
+    """The HTTP status. For one without a class, Chroma raises a bare Exception whose context is httpx's error."""
     context = error if hasattr(error, "response") else error.__context__
     status = getattr(getattr(context, "response", None), "status_code", None)
     return status if isinstance(status, int) else None

@@ -1,7 +1,7 @@
 """Chroma in this process: one folder per build.
 
-An engine does not see vectors that another engine writes after it has loaded its own. So every writer and every reader
-opens a new engine, even within one process.
+Once an engine has loaded its vectors, it does not see those that another engine writes later. So every writer and every
+reader opens a new engine, even within one process.
 """
 
 from collections.abc import Callable, Iterator
@@ -85,7 +85,7 @@ class Folder:
                     collection = collection_in(engine, COLLECTION, str(path), initial)
                     most = engine.get_max_batch_size() if initial else min(engine.get_max_batch_size(), _ROWS_A_TURN)
                     if writing:
-                        seal.remove(path)
+                        seal.invalidate(path)
                 except BaseException:
                     engine.close()  # type: ignore[attr-defined]
                     raise

@@ -183,7 +183,7 @@ def signature_of(database: Path | None) -> Signature | None:
 def stable_signature(database: Path | None) -> Signature | None:
     """The current signature. If the file has just changed, waits once.
 
-    None if the file keeps changing: another write at the same moment could leave the signature as it is.
+    None if the file keeps changing: a second write within one tick of the clock may leave the signature as it is.
     """
     for attempt in range(2):
         signature = signature_of(database)

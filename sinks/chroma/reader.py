@@ -131,7 +131,7 @@ class ChromaReader:
         families: FamiliesOf,
         read: exact_search.Read,
     ) -> tuple[list[Hit], int] | None:
-        """As `_search`, by exact search in the candidates that `read` returns; None if it returns none."""
+        """As `_search`, by exact search in the candidates that `read` returns. None if `read` returns None."""
         with self._in_use() as handle:
             with handle.calling() as collection:
                 handle.mark_loaded()

@@ -61,7 +61,7 @@ def write(path: Path, state: Snapshot | None) -> None:
     _save(path, Seal(_files(path), state))
 
 
-def remove(path: Path) -> None:
+def invalidate(path: Path) -> None:
     """Replace the seal by an empty one when a writer begins."""
     _save(path, Seal())
 
@@ -75,7 +75,8 @@ def snapshot(path: Path) -> Snapshot | None:
 
 
 def renew(path: Path) -> None:
-    """Update the seal in the turn that opened the build: Chroma changed the database file, but not its content."""
+    """Update the signature in the seal. Call it in the turn in which the build is opened: opening changes the database
+    file, but not its content."""
     seal, now = _read(path), signature_of(path / DATABASE)
     if seal.snapshot is not None and now is not None:
         _save(path, msgspec.structs.replace(seal, snapshot=replace(seal.snapshot, database=now)))
@@ -184,7 +185,8 @@ def _save(path: Path, seal: Seal) -> None:
 
 
 def _check_lock(path: Path, *, is_reader: bool = False) -> AbstractContextManager[None]:
-    """Allows one check at a time. A check locks the writers' file for a moment, and another would see a writer."""
+    """Allows one check at a time. A check locks the writers' file for a moment, and a second check would take it for a
+    writer."""
     return _locked(os.open(path, os.O_RDONLY | os.O_CLOEXEC), path, is_reader=is_reader)
 
 

@@ -14,7 +14,7 @@ from chunksink.sinks.errors import BuildMissing
 
 
 class ChromaSink:
-    """Vector builds in a folder or on a server. Without `store_text` Chroma loads faster, but cannot show texts."""
+    """Vector builds in a folder or on a server. Without `store_text` writing is faster, but Chroma has no texts."""
 
     name = "chroma"
     wants_vectors = True

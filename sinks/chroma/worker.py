@@ -35,7 +35,7 @@ _FORWARDED = frozenset(
 
 
 class Worker:
-    """A process that fills one build below `root`. It never outlives this process."""
+    """A process that fills one build below `root`. When this process ends, it ends before its next turn."""
 
     def __init__(self, root: Path, *, store_text: bool) -> None:
         self._root = root
@@ -88,7 +88,7 @@ class Worker:
         code = self._process.returncode
         how = f"was ended by signal {-code}" if code < 0 else f"ended with {code}"
         return BuildBroken(
-            f"the process that fills the Chroma build below {self._root} {how}. Run it again; nothing is lost"
+            f"the process that fills the Chroma build below {self._root} {how}. Run the command again; nothing is lost"
         )
 
 

@@ -42,7 +42,7 @@ FAMILIES = [
     family("docs/d.pdf", ["blue car"], metadata={"year": 2003, "project": "Apollo"}, content_truncated=True),
 ]
 OF_T1 = [Filter("tenant_key", any_of=(str(FAMILIES[0].documents[0].tenant_key),))]
-"""Limits a search to the first tenant, of the first two families."""
+"""Limits a search to the tenant that owns the first two families."""
 OTHERS = [
     *(family(f"docs/{n}.md", ["red apple car", "machine learning"], tenant_id="t2") for n in range(9)),
     family("docs/rare.md", ["blue zebra", "grean grean greeen"], tenant_id="t2", metadata={"title": "zebra"}),

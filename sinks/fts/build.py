@@ -30,7 +30,8 @@ _HASHES = "id, parent_id, document_hash, text_hash"
 
 
 class FtsBuild:
-    """A replacement is one transaction: readers see either the old family or the new one."""
+    """Each call of `replace` is one transaction. Readers see either the old family or the new one, unless a large
+    family is written in parts."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

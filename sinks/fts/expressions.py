@@ -62,7 +62,8 @@ def longer(query: Query) -> str:
 
 
 def guessed(query: Query) -> str:
-    """The uncertain part of `longer`: one form of these words begins as typed, but the form in the text may not.
+    """The uncertain part of `longer`: words whose stem is that of a word that begins as typed. The word in the text may
+    begin differently.
 
     Empty if there are no such words.
     """

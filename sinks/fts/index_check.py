@@ -2,7 +2,8 @@
 
 With a damaged index searches find less, although `documents` is complete. FTS5 can compare the word index with the
 documents, but not the trigram index, because there a suffix follows each column. FTS5 only checks that the trigram
-index is consistent in itself, and this module checks that a row has as many trigrams as its text has characters.
+index is consistent in itself, and this module checks that all rows together have as many trigrams as their texts have
+characters.
 """
 
 import sqlite3

@@ -111,7 +111,7 @@ class Search:
         return replace(query, words=words, prefix=query.prefix if query.prefix in words else "")
 
     def _prefix_weight(self, query: Query) -> float:
-        """The weight of words that only begin with the last word.
+        """The weight of longer words that begin with the last word of the query.
 
         Without the last word itself they are rarer, so their idf would be too high. The weight lowers it to the idf of
         all of them together with the last word.

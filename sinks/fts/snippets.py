@@ -59,7 +59,8 @@ def of_long(text: str, expression: str) -> tuple[Piece, ...]:
 def around(text: str, patterns: Sequence[str], folded: Callable[[str], str] | None = None) -> tuple[Piece, ...]:
     """The text around the first match of the longest pattern, all matches marked. Without a match, its beginning.
 
-    With `folded`, patterns are compared with the text in this form. ASCII letters may differ in case alone.
+    With `folded`, patterns are compared with the text in this form. `folded` must not change ASCII signs except in
+    case.
     """
     patterns = sorted(patterns, key=len, reverse=True)
     plain, places = _folded(text, folded)
@@ -80,7 +81,7 @@ def around(text: str, patterns: Sequence[str], folded: Callable[[str], str] | No
 
 
 def _folded(text: str, folded: Callable[[str], str] | None) -> tuple[str, Sequence[int]]:
-    """The text with each character folded, and the place in the text of each character of it, and of its end."""
+    """The folded text, and for each of its characters, and for its end, the place in the original text."""
     if folded is None or text.isascii():
         return text, range(len(text) + 1)
     form_of = {sign: folded(sign) for sign in set(text)}

@@ -57,8 +57,8 @@ _PHRASES = re.compile(r'"(?:[^"]|"")*"(?: \*)?')
 PREFIX_WEIGHT = 0.5
 """For words that begin with the last word, because it may be complete."""
 JOINED_WEIGHT = 0.5
-"""Added to the weights of the parts: for the parts of a joined word (dry-run) where they are adjacent, and for a
-compound."""
+"""The weight of a joined word (dry-run) whose parts are adjacent, and of a compound. It counts in addition to those of
+the parts."""
 _INCOMPLETE = 0.85
 """Factor of a row that lacks one of a few words. Also of a row that has none of them in its text, because all passages
 of a source have the same title."""
@@ -72,7 +72,7 @@ Sources = dict[str, list[Source]]
 
 
 def short_runs(query: Query) -> list[str]:
-    """The runs of one or two characters, and all pairs of neighbours in longer ones, which may not occur as a whole."""
+    """The runs of one or two characters, and the pairs of neighbours in longer runs: those may not occur as a whole."""
     pairs = [pair for run in query.runs for pair in _pairs(run)]
     return list(dict.fromkeys(pairs))[:MAX_PAIRS]
 
@@ -151,7 +151,7 @@ def idf(rows: int, matching: int) -> float:
 
 
 def sources_of(query: Query, prefix_weight: float, tenant: Tenant | None) -> Sources:
-    """All sources of a query. `prefix_weight` is for words that only begin with the last word."""
+    """All sources of a query. `prefix_weight` is for longer words that begin with the query's last word."""
     sources: Sources = {}
     if query.words:
         sources["words"] = [_words(query, tenant)]

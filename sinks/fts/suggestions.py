@@ -53,7 +53,7 @@ def _nearest(connection: schema.Connection, word: str, filters: Sequence[Filter]
 
 
 def _near_stems(connection: sqlite3.Connection, typed: str, tenant: Tenant | None) -> list[str]:
-    """Stems that resemble the beginning of the word, cut to the length of the stem: the typo may be in the ending.
+    """Stems that resemble as many first letters of the word as the stem has: the typo may be in the ending.
 
     For a tenant, only stems that occur in its documents.
     """

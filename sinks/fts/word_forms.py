@@ -16,7 +16,7 @@ _IGNORED = re.compile("[\u00ad\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\
 """Soft hyphens, Hebrew points, Arabic vowel signs and Arabic elongation."""
 _HALF_WIDE = re.compile("[\uff66-\uffdc]")
 _LIGATURES = (("fi", "\ufb01"), ("fl", "\ufb02"), ("ff", "\ufb00"), ("ffi", "\ufb03"), ("ffl", "\ufb04"))
-_COMMON = 2  # so many of the first ligatures occur in texts without the others
+_COMMON = 2  # the first two ligatures, fi and fl: some texts have only these
 _VERSION = re.compile(r"\W*(v?)(\d+(?:\.\d+)+)\W*", re.IGNORECASE)
 _NAME = re.compile("([^\\W\\d_]{2,})([-\u2010-\u2015]?)(\\d+)")
 _LETTERS = (("ss", "ß"), ("oe", "œ"), ("ae", "æ"))  # may occur together with ligatures
@@ -118,8 +118,8 @@ class Beginning:
     """Terms that together find all words with a beginning."""
 
     exact: str
-    """The typed text, perhaps with a suffix. Its stem is the longest that the typed text begins with, and finds most of
-    the words as a prefix of their stems."""
+    """The typed text, perhaps with a suffix. Of the stems that the typed text begins with, its stem is the longest. The
+    stems of most of the words begin with it."""
     guessed: tuple[str, ...] = ()
     """Words that may begin as typed although their stems do not begin with that of `exact`."""
 

@@ -61,7 +61,7 @@ class ServerIndex:
     public: str | None = None
     """The public name in its marker."""
     primary_key: str | None = PRIMARY_KEY
-    """None if the index never had a document."""
+    """None in an index that was created without a key and never had a document; ours always have a key."""
 
 
 class Indexes:

@@ -55,7 +55,8 @@ def _of_sign(sign: str) -> int:
 
 
 def line(document: Document, vector: Vectors | None, embedder: str | None) -> bytes:
-    """One document as a line of NDJSON. It always has the vector field: without it Meilisearch keeps the old vector."""
+    """One document as a line of NDJSON. In an index with an embedder it always has the vector field: without that field
+    Meilisearch keeps the old vector."""
     fields = document.as_dict()
     if embedder is not None:
         embeddings = None if vector is None else np.ascontiguousarray(vector)

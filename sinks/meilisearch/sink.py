@@ -115,7 +115,7 @@ class MeilisearchSink:
         self._search_connection.close()
 
     def _settings_of(self, name: str) -> dict[str, Any]:
-        """The server's settings. A setting that it returns in another form than we sent has the form that we sent."""
+        """The server's settings. One that it returns in another form than we sent is replaced by what we sent."""
         settings: dict[str, Any] = self._connection.get(f"/indexes/{name}/settings")
         live, notes = without_marker(settings), _notes(settings["synonyms"])
         ours = complete(self._settings).items()

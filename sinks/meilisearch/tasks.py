@@ -87,7 +87,7 @@ def failures(connection: Connection, numbers: list[int], patience: float) -> dic
     for number, task in sorted(wait(connection, numbers, patience).items()):
         if task["status"] == LOST:
             found[number] = NotConfirmed(
-                f"Meilisearch at {connection.where} lost task {number} (cancelled or purged): run it again"
+                f"Meilisearch at {connection.where} lost task {number} (cancelled or purged): run the command again"
             )
         elif task["status"] != "succeeded":
             found[number] = task_error(task.get("error"), connection.where)

@@ -27,7 +27,8 @@ _CONTENT = sql.SQL("id, parent_id, {}, coalesce(words = '', true)").format(schem
 
 
 class PostgresBuild:
-    """A replacement is one transaction: readers see either the old family or the new one."""
+    """Each call of `replace` is one transaction. Readers see either the old family or the new one, unless a large
+    family is written in parts."""
 
     def __init__(self, server: Server, build: BuildTable, options: PostgresOptions) -> None:
         self._server, self._build, self._options = server, build, options

@@ -68,7 +68,7 @@ class PostgresReader(KeywordMethods):
             return dict(rows(connection, statement, [list(filter(is_storable, ids))]))
 
     def refresh(self) -> None:
-        """Answers always show the newest state. This notices another vector index."""
+        """Reads the language again, and which vector index there is. Answers always show the newest documents."""
         with self._connections.reserved() as connection:
             self._language = TableComment.read(connection, self._build).language
             dimensions = schema.halfvec_dimensions(connection, self._build)

@@ -23,8 +23,8 @@ from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece, Sort
 _BY_LENGTH = 1
 """PostgreSQL's code for dividing a rank by 1 + the logarithm of the document's length."""
 _MOST_RANK = 5.0
-"""Two ranks of one word rarely differ by a larger factor. So a document is hardly among the best if all its words
-together weigh less than the rarest word divided by this. Such documents are not ranked at first."""
+"""Two ranks of one word rarely differ by a larger factor. So words that weigh less than the rarest word divided by this
+count as common. Documents that have only common words are not ranked at first."""
 _MOST_COUNTED = 5000
 """Counting the documents with a word ends here, because it takes long. The number is then estimated."""
 _READ_FOR_SPELLING = 100
@@ -90,7 +90,7 @@ class Search:
         return list(compress(some, occurs))
 
     def _spelling(self, word: str) -> str:
-        """How a document that passes the filters spells this word without accents. Empty if none has this form."""
+        """How a document that passes the filters spells this word, which has no accents. Empty if none has the word."""
         found = self._matches(words.adjacent(word)).and_(self._filters)
         statement = sql.SQL("SELECT {} FROM {} WHERE {} ORDER BY id LIMIT {}").format(
             _SEARCHED, self._table, found.text, sql.Literal(_READ_FOR_SPELLING)

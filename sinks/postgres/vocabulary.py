@@ -1,6 +1,6 @@
 """The words of a build in a table of their own, where pg_trgm finds the ones that are similar to a misspelt word.
 
-    vocabulary_ID    one row per word that a document of the build has or had
+    vocabulary_ID    one row per word of 4 to 40 letters that a document of the build has or had
 
 Without the extension pg_trgm there is no such table, and no word is corrected.
 """

@@ -82,7 +82,8 @@ def adjacent(term: str) -> str:
 
 
 def _beginning(term: str) -> str:
-    """As `adjacent`, with all words that begin with the last one. Empty without such words."""
+    """As `adjacent`, but the last word may be the beginning of a longer one. Empty for a script without spaces, and for
+    a term without words."""
     return "" if is_spaceless(folded(term)) or not split(term) else adjacent(term) + ":*"
 
 

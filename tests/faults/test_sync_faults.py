@@ -136,7 +136,7 @@ def test_lasting_fault_ends_the_run_at_the_deadline(
     assert time.monotonic() - started < CALLS * (SHORT.deadline_seconds + TIMEOUT + 1)
     assert made.proxy.faulted
     assert made.proxy.url in str(error), "the message names the engine"
-    assert "run it again" in str(error)
+    assert "run the command again" in str(error)
     assert_complete(made.behind_it())
     assert_receipts_hold(made.receipts(), made.behind_it())
     if place == "always":

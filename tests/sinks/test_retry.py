@@ -149,7 +149,7 @@ def test_last_error_is_raised_at_the_deadline() -> None:
     assert raised.value.__cause__ is cause
     assert 5 < tries < 40
     assert taken == pytest.approx(30), "the last try is made at the deadline, not where the next wait would end"
-    assert f"tried flush {tries} times in {taken:.1f} s. Check that memory is up, then run it again" in str(
+    assert f"tried flush {tries} times in {taken:.1f} s. Check that memory is up, then run the command again" in str(
         raised.value
     )
     assert [fault.attempt for fault in case.faults] == list(range(1, tries + 1))
