@@ -64,7 +64,7 @@ class Receipts:
         build, at = self.build_id, utc_now()
         with write_transaction(self.db):
             self.db.conn.executemany(
-                "insert or replace into receipt values (?, ?, ?, ?, ?)",
+                "insert or replace into receipt (build, family, family_hash, documents, label) values (?, ?, ?, ?, ?)",
                 [(build, *astuple(each)) for each in receipts],
             )
             self._close([each.family for each in receipts])

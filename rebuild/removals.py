@@ -25,10 +25,10 @@ _NAMED = 100
 _WITHHELD = "removal withheld while a partition is missing or invalid"
 
 _RECORDED = "receipt where build in (select value from json_each(:builds)) and documents > 0"
-# For each family in the builds, how many documents it had. A scan also makes receipts without a hash, for documents of
-# other programs: these may be removed without a flag.
+# For each family in the builds, how many documents were confirmed. Those of other programs never were: they may be
+# removed without a flag.
 _CONFIRMED = f"""
-select family, coalesce(max(documents) filter (where family_hash <> ''), 0) as had
+select family, max(iif(family_hash <> '', documents, coalesce(confirmed, 0))) as had
 from {_RECORDED} group by family
 """
 # A family that was withdrawn before its partition was lost is in no index, so it is not held.

@@ -71,8 +71,8 @@ _FORGET = (
     "delete from dead_letter where build = :build and (family in (select family from drift) "
     f"or family not in (select family from held) and family not in ({_UP_TO_DATE}))",
     # Keeps receipts of families whose documents were all refused: a scan cannot find them.
-    f"delete from receipt where build = :build and not (documents = 0 and family in ({_UP_TO_DATE}) "
-    "and family not in (select family from stored_family) and family not in (select family from drift))",
+    "delete from receipt where build = :build and family not in (select family from stored_family) "
+    f"and not (documents = 0 and family in ({_UP_TO_DATE}) and family not in (select family from drift))",
     # Refused documents that wait to be sent again keep their intent. In held families it would stay open.
     "delete from intent where build = :build and (family in (select family from held) "
     "or family not in (select family from dead_letter where build = :build))",
@@ -90,13 +90,17 @@ select coalesce(nullif(max(label), ''), (select nullif(max(r.label), '') from re
 from drift d group by family order by name, family
 """
 # A receipt has a hash if the family matches its current version. Held families were not compared document by document.
+# Without a hash it still records how many documents had been confirmed, for the brake.
 _MAKE_RECEIPTS = """
-insert into receipt
+insert into receipt (build, family, family_hash, documents, label)
 select :build, f.family, case
     when f.family in (select family from drift) then ''
     when f.family in (select family from held) and f.hash is not c.family_hash then ''
     else coalesce(c.family_hash, '') end, f.documents, f.label
-from stored_family f left join current c using (family)
+from stored_family f left join current c using (family) where true
+on conflict (build, family) do update set
+    family_hash = excluded.family_hash, documents = excluded.documents, label = excluded.label,
+    confirmed = iif(excluded.family_hash <> '', null, iif(family_hash <> '', documents, confirmed))
 """
 
 

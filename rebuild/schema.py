@@ -158,6 +158,7 @@ def migrations() -> Migrations:
     steps()(create_table_of_projections)
     steps()(add_contexts)
     steps()(create_table_of_totals)
+    steps()(add_confirmed)
     return steps
 
 
@@ -189,6 +190,11 @@ def add_contexts(db: Database) -> None:
 def create_table_of_totals(db: Database) -> None:
     """Work of all runs of this home, for metrics."""
     db.execute("create table total (what text, part text, amount real, primary key (what, part)) without rowid")
+
+
+def add_confirmed(db: Database) -> None:
+    """How many documents a family had in the build before a scan found that it differs."""
+    db.execute("alter table receipt add column confirmed integer")
 
 
 def drop_texts(db: Database) -> None:

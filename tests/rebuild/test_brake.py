@@ -243,3 +243,34 @@ def test_repair_removes_surplus_documents_without_a_flag(parent: str, home: Home
     put(home, "memory", [altered(each, parent_id=parent_of(parent)) for each in surplus])
     home.sync(scan=True)
     assert texts(home) == 40
+
+
+@pytest.mark.parametrize(
+    ("how", "before", "left"), sampled(product(["sync", "rebuild"], ["nothing", "plan", "repair"], [0, 2]))
+)
+def test_brake_counts_a_large_source_after_a_scan(how: str, before: str, left: int, home: Home) -> None:
+    """Another program has added documents, also to this source. They do not count."""
+
+    def large(chunks: int) -> list[dict[str, object]]:
+        return source("docs/large.md", *(f"part {number}" for number in range(chunks)), version=str(chunks))
+
+    commit(home.root, "p1", [*sources(*range(20)), *large(240)])
+    home.rebuild()
+    surplus = [
+        altered(each, parent_id=parent_of(parent))
+        for parent in ("docs/unknown.md", "docs/large.md")
+        for each in projected(source(parent, *(f"surplus {number}" for number in range(150)), ids="other"))
+    ]
+    for name in home.live().builds:
+        put(home, name, surplus)
+    commit(home.root, "p1", [*sources(*range(20)), *(large(left) if left else [])], at=FEBRUARY)
+    if before == "plan":
+        home.plan_sync()
+    elif before == "repair":
+        with pytest.raises(Brake):
+            home.sync(scan=True)
+    with pytest.raises(Brake) as error:
+        RUNS[how](home)
+    assert error.value.removal.chunks == 240 - left
+    RUNS[how](home, allow_deletions=2)
+    assert texts(home) == 40 + left

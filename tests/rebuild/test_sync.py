@@ -246,12 +246,16 @@ def test_home_of_an_earlier_version_is_updated(tmp_path: Path, root: BusRoot) ->
     home.rebuild()
     (index,) = home.folder.glob(f"*/*/{FILE}")
     undo = "DELETE FROM _sqlite_migrations WHERE name <> 'create_tables'"
-    texts, contexts = "ALTER TABLE receipt ADD COLUMN texts", "ALTER TABLE chunk DROP COLUMN context"
+    columns = [
+        "ALTER TABLE receipt ADD COLUMN texts",
+        "ALTER TABLE receipt DROP COLUMN confirmed",
+        "ALTER TABLE chunk DROP COLUMN context",
+    ]
     for file, statements in (
         (index, ["PRAGMA user_version = 2"]),
         (
             home.folder / "state.db",
-            [*(f"DROP TABLE {name}" for name in ("changed", "coverage", "projected", "total")), texts, contexts, undo],
+            [*(f"DROP TABLE {name}" for name in ("changed", "coverage", "projected", "total")), *columns, undo],
         ),
     ):
         with closing(sqlite3.connect(file, isolation_level=None)) as other:
