@@ -31,6 +31,11 @@ _CONFIRMED = f"""
 select family, max(iif(family_hash <> '', documents, coalesce(confirmed, 0))) as had
 from {_RECORDED} group by family
 """
+# Families that a run would remove, where `chunks` is null, or that would lose most of their chunks.
+_LOST = f"""
+select family, had, chunks from ({_CONFIRMED}) left join current using (family)
+where family not in (select family from held) and (chunks is null or chunks * {SHRUNK} < had)
+"""
 # A family that was withdrawn before its partition was lost is in no index, so it is not held.
 _HELD = f"""
 select family, reason, detail from held
@@ -43,18 +48,15 @@ and exists (select 1 from partition where state <> 'valid') and {GONE}
 
 def large_removal(db: Database, builds: Sequence[str], allowed: int = 0) -> Removal | None:
     """The removal from these live builds that the brake would stop."""
-    removed, removed_chunks, total, total_chunks = db.execute(
-        f"select coalesce(sum({GONE}), 0), coalesce(sum(had) filter (where {GONE}), 0), count(*), sum(had) "
-        f"from ({_CONFIRMED})",
+    total, total_chunks = db.execute(
+        f"select count(*), coalesce(sum(had), 0) from ({_CONFIRMED})", _named(builds)
+    ).fetchone()
+    removed, affected, chunks = db.execute(
+        "select count(*) filter (where chunks is null), count(*), coalesce(sum(had - coalesce(chunks, 0)), 0) "
+        f"from ({_LOST})",
         _named(builds),
     ).fetchone()
-    shrunk, shrunk_by = db.execute(
-        f"select count(*), coalesce(sum(had - chunks), 0) from ({_CONFIRMED}) join current using (family) "
-        f"where chunks * {SHRUNK} < had and family not in (select family from held)",
-        _named(builds),
-    ).fetchone()
-    affected, chunks = removed + shrunk, removed_chunks + shrunk_by
-    is_large = is_large_loss(removed, total, LEAST_SOURCES) or is_large_loss(chunks, total_chunks or 0, LEAST_CHUNKS)
+    is_large = is_large_loss(removed, total, LEAST_SOURCES) or is_large_loss(chunks, total_chunks, LEAST_CHUNKS)
     if is_large and affected > allowed:
         return Removal(affected, total, f"--allow-deletions {affected}", chunks)
     return None
@@ -65,12 +67,10 @@ def brake(db: Database, live_builds: Sequence[str], allowed: int) -> None:
     removal = large_removal(db, live_builds, allowed)
     if removal is None:
         return
-    examples = (
-        "select max(coalesce(nullif(label, ''), family)) from receipt left join current using (family) "
-        "where build in (select value from json_each(:builds)) and family not in (select family from held) "
-        f"and coalesce(chunks, 0) * {SHRUNK} < documents group by family order by 1 limit 3"
-    )
-    names = ", ".join(name for (name,) in db.execute(examples, _named(live_builds)))
+    label = f"select nullif(max(label), '') from {_RECORDED} and family = lost.family"
+    examples = f"select had > 0, coalesce(({label}), family) from ({_LOST}) lost order by had > 0 desc, 2 limit 3"
+    rows = db.execute(examples, _named(live_builds)).fetchall()
+    names = ", ".join(name for is_confirmed, name in rows if is_confirmed == rows[0][0])
     raise Brake(
         removal,
         f"{removal.sources} would be removed or lose most of their chunks; nothing was written. If that is intended, "
