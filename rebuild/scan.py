@@ -90,13 +90,14 @@ select coalesce(nullif(max(label), ''), (select nullif(max(r.label), '') from re
 from drift d group by family order by name, family
 """
 # A receipt has a hash if the family matches its current version. Held families were not compared document by document.
-# Without a hash it still records how many documents had been confirmed, for the brake.
+# Without a hash it still records how many documents had been confirmed, for the brake. If all receipts were lost, these
+# are the stored ones.
 _MAKE_RECEIPTS = """
-insert into receipt (build, family, family_hash, documents, label)
+insert into receipt (build, family, family_hash, documents, label, confirmed)
 select :build, f.family, case
     when f.family in (select family from drift) then ''
     when f.family in (select family from held) and f.hash is not c.family_hash then ''
-    else coalesce(c.family_hash, '') end, f.documents, f.label
+    else coalesce(c.family_hash, '') end, f.documents, f.label, iif(:has_receipts, null, f.documents)
 from stored_family f left join current c using (family) where true
 on conflict (build, family) do update set
     family_hash = excluded.family_hash, documents = excluded.documents, label = excluded.label,
@@ -195,8 +196,9 @@ class Scan:
         """Replace the receipts of the build by the result. A family with drift gets a receipt without a hash, so that
         the next plan writes it."""
         with write_transaction(self.db):
+            has_receipts = exists(self.db, "receipt where build = ?", [self.build_id])
             for statement in (*_FORGET, _NOTE_CHANGED, _MAKE_RECEIPTS):
-                self.db.execute(statement, {"build": self.build_id})
+                self.db.execute(statement, {"build": self.build_id, "has_receipts": has_receipts})
 
     def _read(self, documents: Iterable[Stored], on_chunks: Progress = lambda _rows: None) -> None:
         self.db.executescript(_TABLES)

@@ -274,3 +274,16 @@ def test_brake_counts_a_large_source_after_a_scan(how: str, before: str, left: i
     assert error.value.removal.chunks == 240 - left
     RUNS[how](home, allow_deletions=2)
     assert texts(home) == 40 + left
+
+
+def test_brake_in_a_home_without_records_counts_a_large_source(home: Home) -> None:
+    large = source("docs/large.md", *(f"part {number}" for number in range(240)))
+    commit(home.root, "p1", [*sources(*range(20)), *large])
+    home.rebuild()
+    home.lose_records()
+    commit(home.root, "p1", sources(*range(20)))
+    with pytest.raises(Brake) as error:
+        home.rebuild()
+    assert (error.value.removal.removed, error.value.removal.chunks) == (1, 240)
+    home.rebuild(allow_deletions=1)
+    assert texts(home) == 40
