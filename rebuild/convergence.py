@@ -48,7 +48,7 @@ class Convergence:
         build was scanned.
 
         With `scan`, all builds are scanned; with `deep`, scans also compare vectors; with `spot_check`, some documents
-        are compared, too. Without `sign`, a marker of another home or of an older copy is kept.
+        are compared, too. Without `sign`, nothing is written to the engines, so the next run scans these builds again.
         """
         scanned = False
         for target in self._answering():
@@ -159,14 +159,13 @@ class Convergence:
         lost, altered, names = build_scan.losses()
         report.lost, report.altered = max(report.lost, lost), max(report.altered, altered)
         report.drifted_sources = report.drifted_sources or tuple(names)
-        must_sign = sign
-        if signed:  # changed receipts need another stamp: an older copy of the build may have the present one
-            must_sign = receipts.has_intents() or not build_scan.is_clean()
+        # Changed receipts need another stamp: an older copy of the build may have the present one.
+        must_sign = not signed or receipts.has_intents() or not build_scan.is_clean()
         with self.lock():
-            if must_sign:  # after a kill during these steps, the next run scans again
+            if must_sign:  # until it is signed, also after a kill during these steps, each run scans again
                 receipts.expect_stamps(())
             build_scan.make_receipts()
-            if must_sign:
+            if must_sign and sign:
                 self.session.stamp(target.build, receipts)
             spots.note_scan(began)
         return True

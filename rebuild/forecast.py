@@ -103,7 +103,8 @@ class Forecast:
 
 
 def plan(session: Session, *, adopt: bool = False) -> Forecast:
-    """What a sync would do and cost, also the first one. Nothing is written except the records of this home."""
+    """What a sync would do and cost, also the first one. Only records of this home are written, except that an
+    interrupted flip is completed."""
     with session.lock(WAIT_SECONDS):
         live = live_generation(session, adopt=adopt)
         if live is None:
@@ -119,7 +120,7 @@ def plan(session: Session, *, adopt: bool = False) -> Forecast:
 def plan_sync(
     session: Session, live: Generation | None, embedder: DocumentEmbedder, *, adopt: bool = False
 ) -> SyncPlan:
-    """Plan without writing. A build that cannot be read counts as empty; an unreachable engine is an error."""
+    """Plan, without writing to engines. Unreadable builds count as empty; an unreachable engine is an error."""
     session.refresh()
     if live is None:
         require_ours(session, session.sinks, adopt=adopt)  # as a first sync does

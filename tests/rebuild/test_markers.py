@@ -117,6 +117,30 @@ def test_run_that_ends_while_it_stamps_causes_no_scan(after: bool, indexed: Home
     assert indexed.verify().ok
 
 
+@ENGINES
+@pytest.mark.parametrize("drifted", [True, False])
+def test_plan_does_not_write_to_the_engine(
+    drifted: bool, engine: str, indexed: Home, root: BusRoot, tmp_path: Path
+) -> None:
+    """The sync after it scans again, because an older copy of the build may have its present stamp."""
+    if drifted:
+        put(indexed, engine, projected(source("docs/theirs.md", "theirs")))
+    else:
+        commit(root, "p2", source("docs/new.md", "new"))
+        with pytest.raises(KeyboardInterrupt):
+            indexed.sync(wrap=watching(engine, Moment("flush", 1, raising(KeyboardInterrupt()), after=True)))
+        for path in (root.chunks_file("p2"), root.manifest_file("p2")):
+            path.unlink()
+    calls = Calls()
+    planned = indexed.plan_sync(wrap=calls)
+    assert {call for _, call, _ in calls} == {"scan"}
+    assert indexed.plan_sync().hash == planned.hash
+    assert engine in sinks_with(indexed.sync(only_plan=planned.hash), "scanned")
+    assert sinks_with(indexed.sync(), "scanned") == []
+    if drifted:
+        require_sound(indexed, tmp_path)
+
+
 def test_lost_marker_is_written_again(indexed: Home, tmp_path: Path) -> None:
     sink = sink_of(indexed, "memory")
     assert isinstance(sink, MemorySink)
