@@ -77,7 +77,7 @@ def _pending(sink: BuildStatus) -> str:
         {
             "to write": sink.to_write,
             "to remove": sink.to_remove,
-            "of unknown state, to be written again": sink.open_intents,
+            "of unknown state": sink.open_intents,
             "refused": sink.refused,
         }
     )

@@ -21,14 +21,20 @@ from chunksink.rebuild.spot_check import Coverage, SpotCheck
 from chunksink.rebuild.state import Generation, State
 from chunksink.sinks.projection import projection_id
 
-# What a plan would write to and remove from one build, counted.
+# What a plan would write to and remove from one build, counted. It closes open intents, except those of held families.
 _TO_WRITE = f"""
 select count(*) from current c
 left join receipt r on r.build = :build and r.family = c.family
-where ({DIFFERS} or not exists (select 1 from projection where version = :projection))
+where ({DIFFERS} or not exists (select 1 from projection where version = :projection)
+    or c.family in (select family from intent where build = :build))
 and c.family not in (select family from held)
 """
-_TO_REMOVE = f"select count(*) from receipt where build = :build and documents > 0 and {GONE}"
+_TO_REMOVE = f"""
+select count(*) from (
+    select family from receipt where build = :build and documents > 0
+    union select family from intent where build = :build)
+where {GONE}
+"""
 
 
 @dataclass(frozen=True)
@@ -42,7 +48,8 @@ class BuildStatus:
     open_intents: int
     """Families in an unknown state: a run was stopped while writing them, or they must be sent again."""
     to_write: int
-    """Families that the build has not confirmed in the current version; the next sync compares or writes them."""
+    """Families that the build has not confirmed in the current version, or in an unknown state; the next sync compares
+    or writes them."""
     to_remove: int
     """0 while partitions are missing or invalid, since nothing is removed then."""
     coverage: Coverage
@@ -50,7 +57,7 @@ class BuildStatus:
     @property
     def pending(self) -> int:
         """Families that the next sync writes or removes."""
-        return self.to_write + self.to_remove + self.open_intents
+        return self.to_write + self.to_remove
 
 
 @dataclass(frozen=True)

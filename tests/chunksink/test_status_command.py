@@ -14,6 +14,7 @@ from chunksink.exits import Exit
 from chunksink.rebuild import state as state_module
 from chunksink.rebuild.errors import HomeLocked
 from chunksink.rebuild.locks import RebuildLock, held_locks, writing
+from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.run_records import newest_run
 from chunksink.rebuild.state import State
 from chunksink.settings.config import Config
@@ -96,6 +97,33 @@ def test_status_counts_what_is_read_but_not_written(home: Home, shell: Shell) ->
     out = shell("status").out
     assert "fts         3 sources, 4 chunks  (1 to write, 1 to remove)" in out
     assert "not every engine matches the chunks" in out
+
+
+def test_status_counts_open_intents_once_and_not_those_of_held_sources(
+    home: Home, shell: Shell, config: Config
+) -> None:
+    edited = source("b.md", "a boat, edited", version="2", at=FEBRUARY)
+    commit(home.root, "p1", [*source("a.md", "a cat", "a mat"), *edited])
+    commit(home.root, "p2", [])
+    commit(home.root, "p3", source("d.md", "a dog"))
+    with pytest.raises(KeyboardInterrupt):
+        home.sync(wrap=watching("memory", Moment("flush", 1, stop, after=True)))
+    with State.existing(home.folder) as state:
+        Receipts(state.db, home.live().builds["fts"]).intend([parent_of("a.md"), parent_of("gone.md")])
+
+    def counted() -> dict[str, tuple[int, int, int]]:
+        sinks = report(shell)["sinks"]
+        return {name: (sink["open_intents"], sink["to_write"], sink["to_remove"]) for name, sink in sinks.items()}
+
+    assert counted() == {"fts": (2, 1, 2), "memory": (2, 2, 1)}
+    figures = {figure.label: figure.value for figure in page_report(config).figures}
+    assert figures["To be synced"] == "3"
+    home.root.chunks_file("p1").write_text("no json\n")
+    with home.session() as session:
+        session.refresh()
+    assert counted() == {"fts": (2, 0, 0), "memory": (2, 1, 0)}
+    figures = {figure.label: figure.value for figure in page_report(config).figures}
+    assert figures["To be synced"] == "1"
 
 
 def test_status_lists_broken_partitions_and_held_sources(home: Home, shell: Shell) -> None:
