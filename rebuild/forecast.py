@@ -79,7 +79,7 @@ class Forecast:
     """Estimated number in the texts to embed."""
     seconds: float | None
     cost: float | None
-    """In the currency of the configured price; None if none is configured."""
+    """In the currency of the configured price; None if none is configured, or if the model is local."""
     sinks: dict[str, SinkForecast]
     added: tuple[str, ...]
     changed: tuple[str, ...]
@@ -114,7 +114,10 @@ def plan(session: Session, *, adopt: bool = False) -> Forecast:
         else:
             embedder = session.embedders.of_live(live, replace_damaged=False)
             model = embedder.info
-        return retry_if_rewritten(lambda: forecast(session, plan_sync(session, live, embedder, adopt=adopt), model))
+        price = session.token_price(embedder)
+        return retry_if_rewritten(
+            lambda: forecast(session, plan_sync(session, live, embedder, adopt=adopt), model, price)
+        )
 
 
 def plan_sync(
@@ -172,8 +175,8 @@ def require_plan(
         )
 
 
-def forecast(session: Session, planned: SyncPlan, model: ModelInfo) -> Forecast:
-    live, price = session.state.live_or_none(), session.config.token_price
+def forecast(session: Session, planned: SyncPlan, model: ModelInfo, price: float | None = None) -> Forecast:
+    live = session.state.live_or_none()
     plan, builds = planned.plan, planned.builds
     texts = _texts_to_embed(session, plan, _with_vectors(session, live, builds), model)
     pace = session.state.pace()

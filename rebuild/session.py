@@ -17,7 +17,7 @@ from chunksink.embeddings.resolve import default_model_cache
 from chunksink.embeddings.settings import EncoderSettings, same_encoder
 from chunksink.rebuild.catalog import Catalog
 from chunksink.rebuild.compute import Compute
-from chunksink.rebuild.embedder import Embedders
+from chunksink.rebuild.embedder import DocumentEmbedder, Embedders
 from chunksink.rebuild.errors import RebuildError
 from chunksink.rebuild.families import FamilyReader
 from chunksink.rebuild.intake import Intake
@@ -108,15 +108,18 @@ class Session:
         cost most."""
         work = defaultdict[tuple[str, str], float](float)
         work |= {("seconds", name): seconds for name, seconds in self.seconds.items()}
-        price = self.config.token_price if self.config.endpoint is not None else None
         for embedder in self.embedders.opened:
             done = embedder.report
             work["vectors", "computed"] += done.encoded
             work["vectors", "reused"] += max(0, done.reused)
             work["tokens", ""] += embedder.tokens
-            work["cost", ""] += embedder.tokens / 1_000_000 * (price or 0)
+            work["cost", ""] += embedder.tokens / 1_000_000 * (self.token_price(embedder) or 0)
         with self.lock(WAIT_SECONDS if work["vectors", "computed"] else 0.0):
             self.state.add_totals(work)
+
+    def token_price(self, embedder: DocumentEmbedder) -> float | None:
+        """The price of a million tokens; None if none is configured, or if the model is local."""
+        return None if embedder.settings.endpoint is None else self.config.token_price
 
     def sink(self, name: str) -> Sink:
         return self.sinks.get(name) or self.open_sink(name)

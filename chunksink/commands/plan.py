@@ -27,7 +27,7 @@ def command(adopt: bool, as_json: bool) -> None:
     first 12 digits are enough. For a first index or a new sink, run `sync` without --plan.
     If a sync would stop because it would remove a large share of the index, the plan names the option that allows it.
     If the records of the home were lost, only the stopped sync names that option.
-    Seconds are shown after a run has measured this machine, a cost if the setting token_price is set.
+    Seconds are shown after a run has measured this machine, a cost if an endpoint and token_price are set.
 
     \b
     Examples:

@@ -18,6 +18,8 @@ from tests.chunksink.shell import Models, Shell
 from tests.conftest import sampled
 from tests.support.bus import FEBRUARY, source
 
+NOT_CALLED = "http://127.0.0.1:9/v1"
+"""An endpoint, for plans that do not call it."""
 A, B, C = source("a.md", "a cat", "a mat"), source("b.md", "a boat"), source("c.md", "a cow")
 
 
@@ -32,7 +34,8 @@ def moved(shell: Shell, models: Models) -> Shell:
     return shell
 
 
-def test_plan_json_has_counts_and_examples(moved: Shell, models: Models) -> None:
+def test_plan_json_has_counts_and_examples(moved: Shell, models: Models, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CHUNKSINK_TOKEN_PRICE", "1")  # the model of the live index is local
     engines, texts = moved.files(), moved.texts("chroma")
     ended = moved("plan", "--json")
     assert ended.code == Exit.OK
@@ -91,6 +94,7 @@ def test_plan_before_the_first_sync_shows_its_cost(
     shell: Shell, models: Models, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CHUNKSINK_TOKEN_PRICE", "1000000")
+    monkeypatch.setenv("CHUNKSINK_ENDPOINT", NOT_CALLED)
     shell.commit("p1", source("a.md", "a cat", "a mat", "a cat"), source("b.md", "a cat", "a boat"))
     ended = shell("plan")
     assert ended.code == Exit.OK
@@ -105,6 +109,8 @@ def test_plan_before_the_first_sync_shows_its_cost(
     counts = {name: plan["embeddings"][name] for name in ("missing", "repeated", "cached")}
     assert counts == {"missing": 3, "repeated": 2, "cached": 0}
     assert (models.loaded, (shell.home / "fts").exists(), (shell.home / "chroma").exists()) == ([], False, False)
+    monkeypatch.delenv("CHUNKSINK_ENDPOINT")
+    assert shell("plan", "--json").json["cost"] is None
     report = shell("sync", "--json").json
     assert {name: report["families"][name] for name in plan["families"]} == plan["families"]
     assert report["chunks"] == plan["chunks"]
@@ -250,6 +256,7 @@ def test_estimated_tokens_are_near_those_of_the_model(text: str, tokens: int, wi
 @pytest.mark.parametrize(("price", "expected"), [("0.02", "0.000000040"), ("0", "0.00"), ("12345678901", "24,691.36")])
 def test_cost_has_at_least_two_digits(price: str, expected: str, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CHUNKSINK_TOKEN_PRICE", price)
+    monkeypatch.setenv("CHUNKSINK_ENDPOINT", NOT_CALLED)
     shell.commit("p1", source("a.md", "a cat"))
     assert f"about 2 tokens to embed, which costs {expected}\n" in shell("plan").out
 
