@@ -24,7 +24,7 @@ class ModelChange:
     after: str
     sample: int
     overlap: float | None
-    """None if the live build or its vectors are no longer available."""
+    """None if the live build or its vectors are no longer available, or if it has only one chunk."""
 
 
 def model_change(session: Session, live: Generation, new: Generation, embedder: DocumentEmbedder) -> ModelChange | None:
@@ -61,7 +61,8 @@ def _shares(
         if old is not None and fresh is not None:
             for key in old_vectors.keys() & new_vectors.keys():
                 before, after = _nearest(old, old_vectors[key]), _nearest(fresh, new_vectors[key])
-                shares.append(len(before & after) / max(1, len(before)))
+                if before:
+                    shares.append(len(before & after) / len(before))
     return shares
 
 

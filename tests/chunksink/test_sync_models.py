@@ -50,6 +50,13 @@ def test_a_changed_model_keeps_the_live_one_until_a_rebuild_is_asked_for(
     assert (again["model_change"], again["chunks"]["written"]) == (None, 0)
 
 
+def test_models_are_not_compared_on_an_index_of_one_chunk(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    shell.synced(p1=[source("a.md", "a cat")])
+    monkeypatch.setenv("CHUNKSINK_MODEL", "other")
+    change = shell("rebuild", "--json").json["model_change"]
+    assert (change["after"], change["sample"], change["overlap"]) == ("other", 0, None)
+
+
 def test_models_with_the_same_name_are_distinguished_by_fingerprint(
     shell: Shell, models: Models, monkeypatch: pytest.MonkeyPatch
 ) -> None:
