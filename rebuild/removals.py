@@ -73,8 +73,8 @@ def brake(db: Database, live_builds: Sequence[str], allowed: int) -> None:
     names = ", ".join(name for is_confirmed, name in rows if is_confirmed == rows[0][0])
     raise Brake(
         removal,
-        f"{removal.sources} would be removed or lose most of their chunks; the index is unchanged. If that is intended, "
-        f"pass {removal.flag}. Otherwise check the chunks, such as those of {names}",
+        f"{removal.sources} would be removed or lose most of their chunks; the index is unchanged. "
+        f"If that is intended, pass {removal.flag}. Otherwise check the chunks, such as those of {names}",
     )
 
 
