@@ -2,10 +2,10 @@
 
 It promises:
 - a vector is returned only for the same text, context and fingerprint, if its row's checksum matches;
-- a row that fails this check is reported as corrupt and never returned; `put` replaces it;
+- a row that fails this check is reported as corrupt and never returned; `put` replaces it on request;
 - vectors are committed when `put` returns, and survive a kill;
-- a vector is never replaced by a less precise one;
-- readers and a writer do not block each other; two writers take turns.
+- a sound vector is replaced by a less precise one only on request;
+- readers and a writer in different processes do not block each other; two writers, and threads, take turns.
 
 A file that SQLite cannot read is set aside and replaced by an empty one; `set_aside` lists such files. `cachefile`
 opens, reads and writes the file, `stats` describes its content, `maintenance` checks and shrinks it.
@@ -218,7 +218,7 @@ def rows_of_vectors(
 
 
 def _register(connection: sqlite3.Connection, origin: Origin) -> int:
-    """Records the model, and its libraries and device. Returns the id of these."""
+    """Records the model and its producer (libraries and device). Returns the producer's id."""
     key, details = raw_fingerprint(origin.fingerprint), orjson.loads(origin.model)
     connection.execute(
         "INSERT INTO model (fingerprint, name, dimension, max_length, details) VALUES (?, ?, ?, ?, ?) "

@@ -86,7 +86,7 @@ class RequestLimits:
     deadline_seconds: float = 180.0
     """For one request with all its tries."""
     first_deadline_seconds: float = 20.0
-    """For the first request, which shows whether the endpoint can be reached."""
+    """For a request with one word, which shows whether the endpoint works."""
 
 
 class EndpointConnection:

@@ -168,7 +168,7 @@ def _is_transient(error: BaseException | None) -> bool:
         of_system = isinstance(error, OSError) and error.errno is not None
         if of_system or isinstance(error, EncoderOutOfMemory | ConnectionError) or shortage(error) is not None:
             return True
-        if isinstance(error, GraphUnreadable):  # a float32 graph of other libraries, not a problem of the model
+        if isinstance(error, GraphUnreadable):  # made with other versions of the libraries: not the model's fault
             return True
         if any(words in str(error) for words in _TRANSIENT):
             return True

@@ -18,7 +18,7 @@ PrecisionRequest = Literal["auto", "float32", "bfloat16", "int8"]
 """The configured precision. `auto` is bfloat16 if the hardware supports it, else float32."""
 
 LongTexts = Literal["windows", "truncate"]
-"""How a text longer than the model's maximum is embedded: as the normalised mean of windows, or only its beginning."""
+"""How a text longer than the model's maximum is embedded: as the mean direction of windows, or only its beginning."""
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,7 +30,8 @@ else:
 
 
 def acceptable_precisions(request: PrecisionRequest) -> frozenset[Precision]:
-    """The precisions of cached vectors that satisfy a request: the requested one and all that are more precise."""
+    """The precisions of cached vectors that satisfy a request: the requested one and all that are more precise; for
+    `auto`, bfloat16 and float32."""
     if request == "float32":
         return frozenset(("float32",))
     return frozenset(("float32", "bfloat16", "int8") if request == "int8" else ("float32", "bfloat16"))
@@ -119,7 +120,7 @@ class Encoder(ABC):
 
     @property
     def runtime(self) -> str | None:
-        """The runtime that computes the model; None while it is not loaded."""
+        """The runtime that computes the model; None for an endpoint, and while the model is not loaded."""
         return self.info.runtime or None
 
     @property

@@ -26,11 +26,11 @@ class ModelUnavailable(ModelError):
 
 
 class ModelUnsupported(ModelError):
-    """The model is on this machine, but chunksink cannot compute vectors with it."""
+    """chunksink cannot compute vectors with this model or these settings."""
 
 
 class GraphUnavailable(ModelUnsupported):
-    """OpenVINO has no graph of the model, and none can be made; sentence-transformers computes instead."""
+    """OpenVINO has no graph of the model, and none can be made; except in int8, sentence-transformers computes instead."""
 
 
 class GraphUnreadable(GraphUnavailable):
@@ -42,7 +42,7 @@ class WrongVectors(ModelError):
 
 
 class EncoderOutOfMemory(ModelError):
-    """Even a single text does not fit into memory; choose a smaller model or a shorter maximum length."""
+    """The model or a single text does not fit into memory; choose a smaller model or a shorter maximum length."""
 
 
 class EndpointError(EmbeddingsError):
@@ -50,11 +50,11 @@ class EndpointError(EmbeddingsError):
 
 
 class EndpointUnavailable(EndpointError):
-    """No usable answer came before the deadline; try again later."""
+    """No answer came before the deadline, or answers could not be used; try again later."""
 
 
 class EndpointDenied(EndpointError):
-    """Address, model or key of the endpoint are wrong; correct them."""
+    """The endpoint cannot be used with these settings or in this environment; correct what the message names."""
 
 
 class EndpointAddressInvalid(EndpointDenied):

@@ -191,7 +191,7 @@ def _weights(folder: Path, modules: list[dict[str, str]], digests: Mapping[str, 
 
 
 def _tokenizer(root: Path, place: str, digests: Mapping[str, str]) -> dict[str, Any]:
-    """The tokenizer's files, each setting that affects token ids, and what the first module does to a text before.
+    """The tokenizer's files, each setting that affects token ids, and how the first module changes a text before that.
 
     The loaded tokenizer is not used: versions of a library serialize the same file differently (tokenizers 0.19 and
     0.20 do), so an upgrade would embed everything again.
@@ -200,7 +200,7 @@ def _tokenizer(root: Path, place: str, digests: Mapping[str, str]) -> dict[str, 
     whole = _json(folder / "tokenizer.json")
     parts: dict[str, Any] = {}
     if isinstance(whole, dict):
-        # Without cutting and padding, which are set on every call.
+        # Without cutting and padding, which we set ourselves.
         parts["tokenizer.json"] = _digest_of({k: v for k, v in whole.items() if k not in ("truncation", "padding")})
     else:
         files = {name: (folder / name).relative_to(root).as_posix() for name in _VOCABULARY_FILES}

@@ -1,7 +1,7 @@
 """The stored form of a cached vector, with a checksum.
 
-The checksum covers model fingerprint and key (the hashes of text and context), the precision, the number of tokens and
-the vector. So a row can be checked alone, on any machine, even if the index or the file around it is damaged.
+The checksum covers model fingerprint and key (the hashes of text and context), the precision, the length of the text
+and the vector. So a row can be checked alone, on any machine, even if the index or the file around it is damaged.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CODES: dict[Precision, int] = {"float32": 1, "bfloat16": 2, "int8": 3}
 PRECISIONS: dict[int, Precision] = {code: precision for precision, code in CODES.items()}
 
 COLUMNS = "text_hash, context_hash, precision, tokens, checksum, vector"
-"""The columns that `flaw` checks, after the fingerprint."""
+"""`flaw` checks rows of a fingerprint and these columns."""
 
 _NUMBERS = struct.Struct("<BI")
 _MAX_TOKENS = 2**32 - 1

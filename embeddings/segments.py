@@ -167,7 +167,7 @@ def segment_names(storage: Storage) -> list[str]:
 
 
 def imported_segments(cache: VectorCache, storage: Storage) -> list[Entry]:
-    """The segments of the storage that this cache has imported and no longer needs."""
+    """The segments of the storage that this cache has imported. It does not need the files any more."""
     known = _known(cache)
     return [entry for entry in storage.entries("") if entry.name in known]
 

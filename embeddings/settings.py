@@ -30,7 +30,7 @@ class EncoderSettings:
     dimensions: int | None = None
     """Of the vectors in indexes; the cache always has whole vectors."""
     embed_context: EmbedContext = ""
-    """By default texts are embedded without context, as in earlier versions."""
+    """The default of this class is that of earlier versions: no context. The configuration has another default."""
     query_prompt: str | None = None
     passage_prompt: str | None = None
     endpoint: str | None = None

@@ -40,7 +40,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class ModelForm:
-    """What only the loaded model shows."""
+    """Facts about a model that are known only after it was loaded."""
 
     layout: Layout
     dimension: int
@@ -148,6 +148,6 @@ class WindowJoiner:
 
 
 def _mean(count: int, total: npt.NDArray[np.float64], norms: float) -> npt.NDArray[np.float64]:
-    """The mean direction, with the mean length of the windows (1 for a model that normalises)."""
+    """The mean direction of the windows' vectors, with the mean of their norms (1 for a model that normalises)."""
     length = float(np.linalg.norm(total))
     return total * (norms / count / length) if length else total

@@ -3,7 +3,7 @@
 The stream is processed in windows, so memory does not depend on its length. Within a window, every distinct passage is
 looked up once and encoded at most once. Vectors are committed every few seconds, even while the encoder computes or
 waits for an endpoint. They are also committed before any of them is returned, and when the encoder fails. A committed
-vector is never computed again.
+vector is computed again only on request, if its row is damaged or not precise enough, or to check an endpoint.
 """
 
 from __future__ import annotations
@@ -86,7 +86,8 @@ def vectors_for(
 
     A text that the model cannot embed is returned with a `problem`; the other texts are not affected. Failures that
     concern all texts (endpoint down, out of memory, disk full) are raised, after the computed vectors were committed.
-    EndpointChanged if an endpoint's model has changed; this is checked before a report's first vector is computed.
+    EndpointChanged if an endpoint's model has changed: that is checked once per report, before the first vector is
+    computed.
     """
     run = _Run(encoder, cache, report if report is not None else EmbedReport(), commit_seconds, on_encoded)
     for keyed in _slices(items, encoder.info, window, window_chars):
@@ -100,7 +101,7 @@ def cache_probes(encoder: Encoder, cache: VectorCache) -> None:
 
 
 def _slices(items: Iterable[Passage], info: ModelInfo, most: int, most_chars: int) -> Iterator[list[_Keyed]]:
-    """Runs of items of bounded size, with their keys for this model."""
+    """Lists of consecutive items, of bounded size, with their keys for this model."""
     window: list[_Keyed] = []
     chars = 0
     for passage in items:
@@ -202,7 +203,8 @@ class _Run:
 
         passages = [window.passages[key] for key in missing]
         texts, contexts = [passage.text for passage in passages], [passage.context for passage in passages]
-        with (  # before the last commit, closing the batches cancels those that have not begun
+        # At the end, first the batches are closed, which cancels those that have not begun. Then the rest is committed.
+        with (
             Committer(commit, min(self.commit_seconds, _LONGEST_COMMIT_SECONDS)) as committer,
             closing(self.encoder.encode_batches(texts, contexts)) as batches,
         ):
