@@ -30,7 +30,7 @@ class ModelUnsupported(ModelError):
 
 
 class GraphUnavailable(ModelUnsupported):
-    """OpenVINO has no graph of the model, and none can be made; except in int8, sentence-transformers computes instead."""
+    """OpenVINO has no graph of the model, and none can be made. Except in int8, the library computes instead."""
 
 
 class GraphUnreadable(GraphUnavailable):
