@@ -47,7 +47,7 @@ def classify(
 
     A file is unchanged if its last reading had no failure and nothing differs now: its signature, its format, the
     versions of the format, and the placement. All its families must still be in the partitions in reach (`only`;
-    None: all). If only the signature differs, the file is read only if its checksum differs too.
+    None: all). If only the signature differs, the checksum decides, except with `by-date`.
     Returns the named files that no format recognises; other such files are only counted.
     """
     failures = []
@@ -140,7 +140,7 @@ def _format_of(path: bytes, options: Options, formats: Mapping[str, Format], is_
 
 
 def _separated(file: Path, is_named: bool) -> str | None:
-    """Rows if the header matches. Other files are unknown if they are named, else text (by `--include`).
+    """Rows if the header matches. Any other named file is unknown, any other file in a folder is text.
 
     Rows too if the file cannot be opened, or is named and has a broken header: reading it reports the error.
     """

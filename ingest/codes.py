@@ -110,7 +110,7 @@ MEANINGS: dict[str, tuple[str, str]] = {
         "correct the records that were refused, or export the source again",
     ),
     IDENTITY_MISMATCH: (
-        "an id differs from the one that its formula gives for the record's own fields",
+        "an id or an index contradicts the record's other fields",
         "compute it as the format's specification says; the message contains both values",
     ),
     EXTRACTION_FAILED: ("the record says that its extraction failed", "correct the source and extract it again"),

@@ -61,7 +61,7 @@ def discover(
     suffixes: Sequence[str],
     outputs: Sequence[Path],
 ) -> Discovery:
-    """Fills the table `found`. Raises IngestRefused for a path that does not exist.
+    """Fills the table `found`. Raises IngestRefused for a path that does not exist, unless it is pruned.
 
     A named file is read with any suffix. `outputs` are the folders to which this run writes.
     """
@@ -173,7 +173,7 @@ class _Walk:
     def _skips_folder(self, entry: os.DirEntry[str], uri: str) -> bool:
         """Whether the walk skips this subfolder; records the reason.
 
-        A named folder is walked by itself, so only a link to it is skipped.
+        A named folder is never skipped. A link to one is, because that folder is walked anyway.
         """
         real = os.path.realpath(entry.path)
         if real in self._named:

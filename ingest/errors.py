@@ -1,4 +1,5 @@
-"""Errors of an ingest. What is wrong with a single source or record is a `Notice`; these end its reading, or the run.
+"""Errors of an ingest. A problem of one source or record is reported as a `Notice`. The errors below end the reading of
+that source or record, or the whole run.
 
 IngestError
 ├── NotRead             carries the code and the reason

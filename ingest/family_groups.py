@@ -68,7 +68,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
 
 def group_records(source: Source, to_draft: Callable[[NumberedRecord], Draft], is_record: IsRecord) -> Iterator[Item]:
-    """Families in the order of their last records. Notices of single records come first, in the file's order.
+    """Families in the order of their last records. Notices of refused records come first, in the file's order.
 
     `to_draft` raises RecordRefused. A refused record may belong to any family, so every family is partial then.
     """

@@ -45,7 +45,7 @@ class NumberedRecord:
 
 
 def read_records(path: Path, is_record: IsRecord, limit: int = MAX_LINE_BYTES) -> Iterator[NumberedRecord | Notice]:
-    """Every record in order; an unreadable one is a failure. Raises SourceFailed if the file has no records.
+    """Every record in order; an unreadable one is a failure. Raises SourceFailed if the file is no JSON.
 
     `is_record` recognises records, to distinguish a file that is one record from an object with a list of records.
     """

@@ -176,7 +176,8 @@ def _possible_names(source_uri: str, url: str, kind: str, stated: str | None) ->
 def _pages_for(name: str) -> Iterator[str]:
     """Other names of a page.
 
-    A site shows a folder's index page, and hides suffixes. Markdown links to the pages that are built from its files.
+    A site shows a folder's index page, and hides suffixes. A link in Markdown may name the page that is built from a
+    file (`a.html`) instead of the file (`a.md`).
     """
     stem, suffix = posixpath.splitext(name)
     folder, last = posixpath.split(stem)

@@ -108,7 +108,7 @@ select :family, :uri, :tenant, 1 where not exists (select 1 from source where so
 
 
 def _origin_of(record: Record, name: str) -> str:
-    """The file that a chunk was read from: the file of records in its inputs, else the document itself."""
+    """The file that a chunk was read from: the first of its `provenance.inputs`, else its own source."""
     inputs = record["provenance"].get("inputs") or []
     origin = inputs[0].get("source_uri") if inputs and isinstance(inputs[0], dict) else name
     return origin if isinstance(origin, str) else name

@@ -66,7 +66,7 @@ class Reading:
     rows: tuple[int, int]
     checksum: str | None = None
     signature: Signature | None = None
-    """None if a later change could leave the same signature."""
+    """None if an equal signature later would not prove that the file is unchanged."""
     is_unchanged: bool = False
     families: int = 0
     codes: Counter[str] = field(default_factory=Counter)
@@ -184,7 +184,8 @@ def _checksum(path: str) -> tuple[str, Signature]:
 
 
 def _signature_after(job: Job, before: Signature, started_ns: int) -> Signature | None:
-    """The signature after reading; None if it may not show later changes. Raises SourceFailed if it has changed."""
+    """The signature after reading; None if it may not show later changes. Raises SourceFailed if it has changed,
+    unless the file may grow and has only grown."""
     after = Signature.of(os.stat(job.path))  # noqa: PTH116
     if after == before:
         return after if after.is_settled(started_ns) else None

@@ -23,8 +23,8 @@ EMPTIED = "its source has no text any more"
 
 @dataclass(frozen=True)
 class Missing:
-    """The number of families that the sources no longer contain. `names` has the first of their files, or of the
-    documents if the file is still there."""
+    """The number of families that the sources no longer contain. `names` has the first names: that of the file if it
+    has vanished, that of the document if its file is still there."""
 
     families: int
     names: tuple[str, ...]
@@ -73,8 +73,8 @@ select copies.partition, copies.family from family as copies join stored using (
 where copies.partition <> stored.partition and (:only is null or copies.partition = :only)
 """
 
-# Drafts that count: no later file has a draft of the family, or had it in its last reading and was not read completely
-# now.
+# A draft does not count if a later file has one of the family, too. Nor if a later file had the family in its last
+# reading, and was not read completely now.
 _COUNTING = """
 not exists (select 1 from draft as later where later.family = draft.family and later.uri > draft.uri)
 and not exists (
@@ -146,7 +146,8 @@ where now.chunks * {SHRUNK} < stored.chunks order by lost desc, stored.name
 
 
 def stop_large_loss(db: sqlite3.Connection, allowed: int) -> None:
-    """Raises IngestBrake if more than `allowed` sources would lose a large share of all chunks in reach."""
+    """Raises IngestBrake if more than `allowed` sources would lose most of their chunks, and these together are a large
+    share of all chunks in reach."""
     shrunk = db.execute(_SHRUNK).fetchall()
     lost, (total,) = sum(chunks for _, chunks in shrunk), db.execute("select sum(chunks) from stored").fetchone()
     if len(shrunk) <= allowed or not is_large_loss(lost, total or 0, LEAST_CHUNKS):

@@ -118,7 +118,7 @@ def _build_chunks(format_: Format, source: Source, document: CutDocument, ids: I
     )
     chunks = []
     for index, (passage, (text, metadata, others), chunk_id) in enumerate(zip(passages, parts, ids, strict=True)):
-        # The `parent_id` of a record is the item that it replies to; sinks would read it as the family.
+        # Sinks would read a `parent_id` in the record's own data, such as the item that it replies to, as the family.
         moved = {name: value for name, value in origin.metadata.items() if name in {*metadata, "parent_id"}}
         kept = {name: value for name, value in origin.metadata.items() if name not in moved}
         fields = record_fields.keep({"source": origin.source, "metadata": kept | metadata})

@@ -118,7 +118,8 @@ def make_provenance(
     canonicalizer: tuple[str, str],
     uri: str,
 ) -> tuple[Record, Any]:
-    """A chunk's provenance, which keeps unknown fields of `theirs`, and what it replaces of `theirs`.
+    """Returns the provenance of a chunk, which keeps unknown fields of `theirs`, and the values of `theirs` that it
+    does not keep.
 
     `source` is the field (`source_uri` or `source_ref`) and the name. `parser` is used if the record names none.
     """

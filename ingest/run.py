@@ -44,7 +44,8 @@ def ingest(
     run_id: str | None = None,
     on_source: Callable[[], object] = lambda: None,
 ) -> IngestReport:
-    """Reads these files and folders into partitions. Raises IngestError if the run cannot start.
+    """Reads these files and folders into partitions. Raises IngestError if the run cannot start
+    or must stop.
 
     `on_source` is called when a source has been read.
     """
@@ -82,7 +83,7 @@ def ingest(
                     outcomes.add_reading(reading)
                     on_source()
             missing = reconcile(db, options, placement.only, discovery, roots)
-            # An unchanged file may contain a family that would be removed. Its chunks replace those: read it, too.
+            # An unchanged file may also contain a family that would be removed: read it, too, so that its copy stays.
             if not mark_files_to_read(db, options.tenant):
                 break
         stop_large_loss(db, options.allow_deletions)

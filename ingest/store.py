@@ -102,7 +102,7 @@ class IngestStore(Store):
         yield from self.db.table("attempts").rows_where(where, values, order_by="id desc", limit=limit)
 
     def last_attempt(self, source: str) -> dict[str, Any] | None:
-        """The newest attempt of a source; `source` is its name, or the end of it from a slash on."""
+        """The newest attempt of a source; `source` is its name, or all of the name after one of its slashes."""
         where = "source_uri = :name or substr(source_uri, -length(:ending)) = :ending"
         values = {"name": source, "ending": f"/{source}"}
         order = "source_uri <> :name, id desc"
@@ -116,7 +116,8 @@ class IngestStore(Store):
 
 
 def signature_columns(signature: Signature | None) -> dict[str, int | None]:
-    """The columns of a signature in `found` and `source`; None: a later change could leave the same signature."""
+    """The columns of a signature in `found` and `source`; None: an equal one would not prove that the file is
+    unchanged."""
     numbers = signature.numbers() if signature else (None,) * 4
     return dict(zip(("size", "mtime_ns", "ctime_ns", "inode"), numbers, strict=True))
 
@@ -134,7 +135,8 @@ def _update_statement(columns: tuple[str, ...]) -> str:
 def pages(db: sqlite3.Connection, query: str, values: Mapping[str, Any]) -> Iterator[list[tuple[Any, ...]]]:
     """Repeats a query that selects one page of rows, and yields the pages.
 
-    The first column must be greater than `:after`, and the order that of the column. Yielded rows may be updated.
+    The query must select rows whose first column is greater than `:after`, ordered by it. The caller may update these
+    rows in the table.
     """
     after = ""
     while page := db.execute(query, {**values, "after": after}).fetchall():

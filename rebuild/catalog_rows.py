@@ -64,9 +64,9 @@ where partition = :key and {which}
 """
 _MAY_HAVE_MOVED = "{place} >= (select min(first) from kept where shift <> 0)"
 _CHUNKS = f"{_MAY_HAVE_MOVED.format(place='offset')} and id <= :last"
-# Places in the order of these statements: `chunk` is last, because the first condition reads its old offsets. A family
-# that lost its first line is undecided, and gets its new place from `decide`. The condition on `standing` names
-# families, so that SQLite finds them by its primary key.
+# The tables whose places are updated, in this order: `chunk` is last, because the first condition reads its old
+# offsets. A family that lost its first line is undecided, and gets its new place from `decide`. The condition on
+# `standing` names families, so that SQLite finds them by its primary key.
 _MOVE = (
     ("standing", "first_offset", f"family in (select family from chunk where partition = :key and {_CHUNKS})"),
     ("current", "first_offset", _MAY_HAVE_MOVED.format(place="first_offset")),

@@ -62,11 +62,11 @@ class NotMissing(RebuildError):
 
 @dataclass(frozen=True)
 class Removal:
-    """A removal that needs a flag."""
+    """A removal that needs a flag. If the brake stops a flip because of refusals, it counts documents, not sources."""
 
     removed: int
     total: int
-    """All sources in the index, or all documents if an engine refused some."""
+    """All sources in the index."""
     flag: str
     """The flag that allows it."""
     chunks: int = 0

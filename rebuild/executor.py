@@ -1,6 +1,7 @@
 """Executes a plan batch by batch: vectors, which are committed to the cache; then intents, writes and receipts.
 
-Engines write in parallel while the next families are read and embedded. The writer's lock is held for one batch.
+Engines write in parallel while the next families are read and embedded. A rebuild holds the writer's lock for one batch
+at a time, a sync throughout.
 """
 
 from collections import defaultdict
@@ -64,7 +65,7 @@ class Executor:
     """Amount and seconds by kind of work: `model` loaded, bytes of text `embedded`, documents written to each sink."""
 
     def run(self, plan: Plan, on_progress: Progress) -> None:
-        """Execute the plan on all targets that answer. `on_progress` gets the number of documents embedded."""
+        """Execute the plan on all targets that answer. `on_progress` gets the number of documents ready."""
         with ThreadPoolExecutor(max_workers=1, thread_name_prefix="batch") as thread:
             writing: Future[None] | None = None
             for batch in self._batches(plan, on_progress):  # embeds the next batch while one is written

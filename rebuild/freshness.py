@@ -24,8 +24,8 @@ class Freshness:
 
     lag: float | None
     """Age of the oldest change that the live index has not confirmed; 0 if there is none, None if the chunks are
-    missing. A change is as old as the files of its partition, or as the first run that met it, but no older than the
-    last complete update."""
+    missing. It is counted from the oldest of the files of pending partitions and the runs that met the
+    change, but not from before the last complete update."""
     updated: float | None
     """Age of the last sync, repair or rebuild that confirmed every change."""
     verified: float | None
@@ -35,7 +35,8 @@ class Freshness:
     deep_verified: float | None
     deep_verdict: str | None
     has_drift: bool
-    """A `verify` found differences, and no repair, rebuild or successful `verify` of the same depth followed."""
+    """A `verify` found differences. No complete repair or rebuild, and no successful `verify` of at least the same
+    depth, followed."""
     failed_run: RunRecord | None
     """The last verify, sync, repair or rebuild, if it failed; else the last ingest, if it failed."""
 

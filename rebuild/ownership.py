@@ -73,7 +73,8 @@ def shown_build(session: Session, sink: Sink, *, adopt: bool, sign: bool = False
 def _check_unmarked(session: Session, sink: Sink, recorded: str, *, adopt: bool, sign: bool) -> None:
     """Called if the public name shows no build with a marker.
 
-    Raises `OtherHome` unless most of a sample of the recorded build's documents are of sources in the records.
+    If the recorded build has documents but no marker, raises `OtherHome` unless most of a sample of them are of sources
+    in the records, or `adopt` is set.
     """
     db = session.state.db
     if recorded in sink.builds():

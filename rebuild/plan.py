@@ -36,7 +36,7 @@ create temp table if not exists to_write (place integer primary key, family text
 
 DIFFERS = "(r.family is null or r.family_hash is not c.family_hash)"
 """For a family of `current` c and its receipt r: the build has not confirmed this version."""
-# With an open intent the receipt proves nothing. Held families are in neither plan.
+# With an open intent the receipt proves nothing. Held families are neither written nor removed.
 _PLAN_WRITES = f"""
 insert into planned
 select c.family, :build, 'write', r.family is not null, max(0, coalesce(r.documents, 0) - c.chunks)

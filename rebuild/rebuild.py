@@ -37,7 +37,7 @@ from chunksink.sinks.capabilities import SupportsPrepare, capability
 
 _ROUNDS = 5
 _LOCKED_ROUNDS = 20
-"""Further rounds, in which no other run reads chunks."""
+"""Further rounds, with the writer's lock held, so that no other run can read changed chunks into the catalog."""
 _WORTH_PREPARING = 4 * 2**20
 """Bytes of chunks. Preparing a sink takes a second, which pays off if writing takes a few."""
 
@@ -53,7 +53,8 @@ class RebuildOptions(RunOptions):
     fresh_cache: bool = False
     """Compute every vector again."""
     leave_out_held: bool = False
-    """Leave out missing and invalid chunks in a first index. A live index could lose documents by it."""
+    """Leave out missing and invalid chunks if nothing is live yet. Ignored otherwise: a live index could lose
+    documents."""
     check: Check | None = None
 
     def require_valid(self, session: Session) -> None:

@@ -1,7 +1,8 @@
 """The records of a build: receipts (what it has confirmed), intents (started writes) and dead letters (refusals).
 
-While an intent is open, the family's state in the build is unknown, even if there is a receipt. Only a new receipt
-closes the intent. Receipts are never proof: a scan can recreate them from the engine's documents.
+While an intent is open, the family's state in the build is unknown, even if there is a receipt. A new receipt, a
+confirmed removal or a scan closes the intent. Receipts are never proof: a scan can recreate them from the engine's
+documents.
 """
 
 from __future__ import annotations

@@ -217,7 +217,7 @@ def conclude(
         seconds=monotonic() - session.started,
     )
     facts = report.as_json()
-    # `forget` finds sources in records by their keys, not by their names.
+    # `forget` finds sources in records by keys, ids and one name; other names of them would stay.
     del facts["run_id"], facts["status"], facts["held_sources"]
     if report.repeated:
         del facts["repeated_texts"]["sources"]

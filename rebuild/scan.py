@@ -90,8 +90,8 @@ select coalesce(nullif(max(label), ''), (select nullif(max(r.label), '') from re
 from drift d group by family order by name, family
 """
 # A receipt has a hash if the family matches its current version. Held families were not compared document by document.
-# Without a hash it still records how many documents had been confirmed, for the brake. If all receipts were lost, these
-# are the stored ones.
+# A receipt without a hash keeps the number of documents that had been confirmed, for the brake. If all receipts were
+# lost, that is the number of stored documents.
 _MAKE_RECEIPTS = """
 insert into receipt (build, family, family_hash, documents, label, confirmed)
 select :build, f.family, case

@@ -32,7 +32,7 @@ RECORDS_OF_BUILD = (
 """Tables with rows of builds. Deleting from `compared` first keeps triggers from adding to `moved`."""
 
 _GENERATIONS = """
--- `shown`: it was live once; else it is being filled, or a run that filled it was killed.
+-- `shown`: it was live once; else it is being filled, or a run that filled it did not finish.
 create table generation (
     id text primary key, created_at text, encoder text, model text, model_fingerprint text, shown integer);
 -- Generations may share a build.

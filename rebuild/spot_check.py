@@ -1,7 +1,8 @@
 """Spot checks: every sync compares the next part of each live build with the chunks.
 
 Marker and count do not change when another program overwrites documents. A part is a hundredth of the build, at most
-`MOST_DOCUMENTS`. So every source is compared after a known number of syncs, which is called a round.
+`MOST_DOCUMENTS`. So a pass over the whole build, called a round, takes a known number of syncs. Sources that are held,
+that differ anyway, or that are larger than `LARGEST` are left out.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ LEAST_DOCUMENTS, MOST_DOCUMENTS = 20, 200
 LARGEST = 2000
 """Most documents of a source. Larger sources are left to `verify`: reading one takes longer than an idle sync."""
 AT_REST_FACTOR = 10
-"""Parts are this many times larger in builds that need not be opened otherwise: comparing one takes as long as opening
-the build."""
+"""If a sync opens a build only for this check, the parts are this many times larger: opening the build takes as long as
+comparing such a part."""
 _ROUNDS_AFTER_A_WRITE = 2
 """Two, because the current round may already be past the documents that another program has written."""
 
@@ -46,7 +47,7 @@ class Coverage:
     """The progress of the rounds over one build."""
 
     compared_since: str | None
-    """Every source was compared with the engine at this time or later; None before the first round ends."""
+    """Every source of a round was compared with the engine at this time or later; None before the first round ends."""
     syncs_a_round: int
     """The most syncs that a round takes."""
 

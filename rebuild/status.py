@@ -56,7 +56,7 @@ class BuildStatus:
 
     @property
     def pending(self) -> int:
-        """Families that the next sync writes or removes."""
+        """Families that the next sync compares, writes or removes."""
         return self.to_write + self.to_remove
 
 
@@ -92,7 +92,7 @@ class BrokenPartition:
 
 @dataclass(frozen=True)
 class BusStatus:
-    """The bus as it was last read."""
+    """The bus: its counts as last read, and what has changed since."""
 
     path: str
     found: bool

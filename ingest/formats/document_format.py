@@ -127,7 +127,8 @@ def build_document(parts: Iterable[Part]) -> tuple[Structure, Places]:
 
 
 def parts_of_lines(lines: Iterable[str], levels: Mapping[int, int], place: int | str = 0) -> Iterator[Part]:
-    """Parts of consecutive blank lines, or of others. A line whose number has a level is a heading."""
+    """A part for each run of blank lines, for each run of other lines, and for each heading: a line whose number is in
+    `levels`."""
     runs = groupby(enumerate(lines), key=lambda line: line[0] if line[0] in levels else -1 - bool(line[1].strip()))
     for _, run in runs:
         numbers, words = zip(*run, strict=True)

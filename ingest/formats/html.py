@@ -117,7 +117,7 @@ def _head_metadata(root: Any) -> dict[str, str]:
 
 
 def _main_part(body: Any) -> Any:
-    """The main part of a page, including the page's only `h1` if that is before it."""
+    """The main part of a page, including the page's only `h1` if that is outside of it."""
     parts = body.xpath(".//main|.//*[@role='main']") or body.xpath(".//article[not(ancestor::article)]")
     if len(parts) != 1 or not _length(parts[0]):
         return _without_site(body, "nav", "search", "header", "footer", "aside")

@@ -99,7 +99,7 @@ def _value(element: Any, name: str = "val") -> str:
 
 
 class PptxFormat(DocumentFormat):
-    """Slides: text and tables, then diagrams, charts and notes. A chunk records the number of its slide."""
+    """Slides: text and tables, then charts, diagrams and notes. A chunk records the number of its slide."""
 
     name = "pptx"
     suffixes = (".pptx",)
@@ -273,7 +273,7 @@ def _with_core_properties(document: Structure, archive: ZipFile) -> Structure:
 
 
 def _count_parts(archive: ZipFile, pattern: str, left_out: Counter[str]) -> None:
-    """Counts the parts with words whose names match the pattern, by its group."""
+    """Counts the parts whose names match the pattern and that contain words, by the pattern's group."""
     found = ((match[1], name) for name in set(archive.namelist()) if (match := re.fullmatch(pattern, name)))
     texts = ((what, re.sub(rb"<[^>]*>", b"", archive.read(name)).decode("utf-8", "replace")) for what, name in found)
     left_out.update(what for what, text in texts if re.search(r"[^\W\d_]", text))

@@ -29,8 +29,8 @@ CANONICALIZER = ("chunksink-bridge", "5")
 def canonical_draft(numbered: NumberedRecord, source: Source) -> Draft:
     """The chunk unchanged, except that one without a tenant or a time gets those of the run.
 
-    Without a time, that of the partition would count. It changes with every other file of the partition, so the family
-    would seem newer than it is.
+    Without a time, that of the partition would count. It changes whenever any file of the partition changes, so the
+    family would seem newer than it is.
     """
     record = record_fields.check(orjson.loads(numbered.data))
     own_id, own_tenant, own_time = record["chunk_id"], tenant_of(record), record.get("created_at")
@@ -182,7 +182,8 @@ def foreign_draft(
 ) -> Draft:
     """The draft of a chunk; fields that are not in `used` are kept.
 
-    `fallback_name` identifies a source without a name. `chunk_id` is the record's id, if such ids stay the same.
+    `fallback_name` identifies a source without a name. `chunk_id` is the record's id if such ids stay the same, or
+    an id that the format computes.
     `id_tenant` is the tenant that this id depends on. Other arguments default to the record's general fields.
     """
     tenant = tenant or tenant_of(record) or source.tenant

@@ -59,7 +59,8 @@ def looks_like_row(record: Record) -> bool:
 
 
 def framework_draft(numbered: NumberedRecord, source: Source) -> Draft:
-    """Ids of frameworks change, or are shared by all chunks of a document, so they only distinguish equal texts."""
+    """Ids of frameworks change, or are shared by all chunks of a document. So they only distinguish equal texts, and
+    name sources that have no name."""
     passage = find_text(numbered.record)
     if passage is None:
         raise RecordRefused(findings.FIELD_MISSING, "has no text with metadata")

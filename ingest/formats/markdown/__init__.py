@@ -13,7 +13,7 @@ from chunksink.ingest.model import Item, Source
 
 
 class MarkdownFormat(CutByPolicy, Format):
-    """Markdown and its dialects. MDX tags are recognised only in `.mdx` files."""
+    """Markdown and its dialects. With v1, MDX tags are recognised only in `.mdx` files."""
 
     name = "markdown"
     suffixes = (".md", ".markdown", ".mdown", ".mkd", ".mdx", ".qmd", ".rmd")

@@ -9,7 +9,7 @@ then be longer.
 
 A run is a sequence of blocks that a passage may combine. With `joins_blocks` it is a section, made of units: a list, a
 quote, or a block outside of both. Otherwise a run is one or more paragraphs, a list, a table or a code block, and every
-block is a unit. Blocks without a word, such as a rule below a table, then join the block above if no prose follows.
+block is a unit; then a run of prose without a word, such as a rule below a table, joins the block above.
 """
 
 import re

@@ -39,7 +39,7 @@ _COUNTED_WHOLE = 64  # characters for each token of the hard maximum; in a longe
 
 
 class Slice(NamedTuple):
-    """A stretch of text that is never cut further."""
+    """A stretch of text that is cut only where no passage could hold it."""
 
     start: int
     end: int

@@ -15,7 +15,8 @@ CANONICALIZER_NAME = "chunksink-markdown"
 
 @dataclass(frozen=True)
 class Policy:
-    """Sizes in tokens. Packing ends at `target`, at the latest at `soft_max`. No chunk exceeds `hard_max`.
+    """Sizes in tokens. Packing ends at `target`, at the latest at `soft_max`; below `minimum` it goes on up to
+    `hard_max`, which only uncut table rows exceed.
 
     The defaults are those of the chunking specification v1. Increase `rules` with every change of normalisation,
     structure, sentences, packing or records that changes chunks.

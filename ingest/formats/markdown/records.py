@@ -32,7 +32,7 @@ Part = tuple[str, str, int]
 
 
 class PassageText(NamedTuple):
-    """The text of a chunk. `start` and `end` are its first and last visible characters in the document."""
+    """The text of a chunk. `start` is its first visible character in the document, `end` is after the last."""
 
     text: str
     overlap_chars: int

@@ -1,8 +1,7 @@
 """Parsed documents: JSON from Docling and other parsers of PDF, Office and other files (docs/formats/parsed.md).
 
 In: documents of blocks, tables and images. Out: chunks that keep sections and tables together, with their places in
-the parsed file. Families are sorted by folder, then path, then index, so the order of the lines does not affect the
-chunks.
+the parsed file. Families are sorted by folder, then path, so the order of the lines hardly affects the chunks.
 """
 
 from bisect import bisect_left, bisect_right

@@ -106,7 +106,7 @@ class PaneChunker:
         return "direction" if event.direction != self._last.direction else None
 
     def _break(self, boundary: Boundary) -> None:
-        if self._boundary in ("limit", "direction"):  # these allow joining with the chunk before; a later one may not
+        if self._boundary in ("limit", "direction"):  # these allow joining; a boundary that follows may forbid it
             self._boundary = boundary
         if self._open is not None:
             self._close(self._open, is_last=True)
@@ -175,7 +175,8 @@ def _repeated(previous: Cut | None, gap: str, rest: int) -> tuple[str, Contribut
 
 
 def _glued(before: Cut, cut: Cut, *, is_last: bool) -> Cut | None:
-    """Joins a tiny last chunk to the one before a limit, or a tiny input to its output; None if that is not allowed."""
+    """Joins a tiny last chunk to the one before it if only a limit separates them, or a tiny input to the output after
+    it. None if that is not allowed."""
     if is_last and cut.opened_by == "limit" and len(cut.own) < MIN_CHUNK_CHARS:
         wait = cut.window[1] - before.window[1]
     elif (

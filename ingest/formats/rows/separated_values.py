@@ -1,4 +1,5 @@
-"""Reads separated values (CSV, TSV) as records. A wrong quote fails the file: later rows have no known beginning."""
+"""Reads separated values (CSV, TSV) as records. A wrong quote in a CSV fails the file: later rows have no known
+beginning."""
 
 import csv
 import re
