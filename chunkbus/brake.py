@@ -2,9 +2,9 @@
 
 LEAST_SOURCES = 10
 LEAST_CHUNKS = 100
-"""The loss of fewer sources or chunks stops no run."""
+"""A loss stops no run if it is below both of these numbers."""
 LARGEST_SHARE = 0.2
-"""Nor does the loss of at most this share of all."""
+"""Nor if it is at most this share of all."""
 SHRUNK = 4
 """A source counts as shrunk if less than one in this many of its chunks remains."""
 

@@ -37,8 +37,8 @@ COMMIT_STEPS = (
 """The steps of a commit in a bucket."""
 
 KEPT = timedelta(hours=24)
-"""Chunks without a manifest are removed if they are older than the last commit by this time. A slow writer may still
-commit younger ones."""
+"""A commit removes chunks that its manifest does not name and that are older than the commit by more than this. A slow
+writer may still commit younger ones."""
 
 _REMEMBERED_MANIFESTS = 1000
 _NAMED_BY_DIGEST = re.compile(r"(?P<key>.+)\.[0-9a-f]{64}\.jsonl")
@@ -122,7 +122,8 @@ class BucketRoot(BusRoot):
         return self.signature_now(key), True
 
     def open(self, key: str) -> tuple[BinaryIO, bytes | None]:
-        """A local copy of the chunks, and the manifest. Does not check that the chunks have the manifest's checksum."""
+        """The chunks (a local copy, unless that is too large) and the manifest. Does not check that the chunks have the
+        manifest's checksum."""
         return self._open(key, lambda name, checksum: self.cache.fetch(self.storage, name, checksum))
 
     def open_for_records(self, key: str) -> BinaryIO:
@@ -146,7 +147,7 @@ class BucketRoot(BusRoot):
         return self._read_manifest(key)
 
     def has_chunks(self, key: str, checksum: str | None) -> bool:
-        """Whether the chunks of a manifest with this checksum were listed."""
+        """Whether the chunks of a manifest with this checksum were listed, or chunks whose name has no checksum."""
         listing = self._listing()
         named = checksum is not None and _base(_chunks_name(key, checksum)) in listing.chunks.get(key, {})
         return named or f"{key}.jsonl" in listing.plain

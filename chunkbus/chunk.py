@@ -1,4 +1,4 @@
-"""The `chunks.v1` chunk: its types, and `new_chunk`, the only place that computes a new chunk's ids and hashes.
+"""The `chunks.v1` chunk: its types, and `new_chunk`, the only place that computes a new chunk's hashes.
 
 Chunks are passed on as parsed JSON (`Record`), which keeps unknown fields. `Chunk` is the typed view of the fields in
 the contract: validation decodes into it, and the published JSON Schema is generated from it.

@@ -31,9 +31,9 @@ def parse_time(stamp: str) -> datetime:
 def proves_unique_keys(line: bytes, record: dict[str, Any]) -> bool:
     """True only if no key of the line occurs twice; False means that the line needs a closer check.
 
-    Parsing drops all but the last of equal keys, so encoding the record again cannot give the line. White space between
-    tokens may differ, so both sides are compared without it. A line with \\r needs the closer check: CR LF line ends
-    are reported.
+    If a key occurs twice, parsing keeps the last one, so encoding the record again cannot give the line. White space
+    between tokens may differ, so both sides are compared without it. A line with \\r needs the closer check: CR LF line
+    ends are reported.
     """
     try:
         written = orjson.dumps(record)

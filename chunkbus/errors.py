@@ -46,7 +46,7 @@ class InvalidPartitionKey(ChunkBusError):
 
 
 class NotABusRoot(ChunkBusError):
-    """The folder contains neither canonical/ nor manifest/."""
+    """The folder does not exist, contains neither canonical/ nor manifest/, or a link in it leads outside."""
 
 
 class PartitionChanged(ChunkBusError):
@@ -54,7 +54,7 @@ class PartitionChanged(ChunkBusError):
 
 
 class PartitionLocked(ChunkBusError):
-    """Another process is writing this partition; wait for it or end it."""
+    """Another process is writing this partition, or has just written it; wait for it, or run again."""
 
 
 def extra_needed(extra: str) -> str:

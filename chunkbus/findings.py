@@ -25,7 +25,7 @@ def has_error(problems: tuple[Problem, ...]) -> bool:
 
 @dataclass(frozen=True)
 class Finding:
-    """A problem and its place. An error keeps chunks out of every index; a warning does not."""
+    """A problem and its place. A partition with an error is not accepted: what is indexed of it stays unchanged."""
 
     code: str
     severity: Severity
@@ -121,7 +121,7 @@ MEANINGS: dict[str, tuple[str, str]] = {
     ),
     DUPLICATE_IDS: (
         "a `chunk_id` occurs twice in one partition",
-        "keep one of them; ids must come from document, place and text",
+        "keep one of them; ids must differ, for example if they come from document, place and text",
     ),
     MANIFEST_MISMATCH: (
         "the manifest's counts or key differ from the chunks file (a warning if only its number of documents is too "
@@ -137,8 +137,8 @@ MEANINGS: dict[str, tuple[str, str]] = {
         "recompute hashes where the chunk is produced",
     ),
     FAMILY_SPLIT: (
-        "the chunks of one version of a source are in two partitions, or fewer than its `chunk_count`; not checked "
-        "in a partition with a refused line",
+        "the chunks of one version of a source are in several partitions, or there are fewer of them than its "
+        "`chunk_count`; not checked in a partition that has a line with an error",
         "write all chunks of one source into one partition; if none is missing, correct its `chunk_count`",
     ),
     SEVERAL_VERSIONS: (

@@ -133,5 +133,6 @@ def family_key(parent: str, tenant: str | None) -> str:
 
 
 def tenant_key(tenant: str | None) -> str | None:
-    """The field by which sinks filter tenants. It is hexadecimal because engines ignore case."""
+    """The field by which sinks filter tenants. A hash, because some engines ignore case and would
+    confuse the tenants `A` and `a`."""
     return None if tenant is None else sha256_hex(tenant.encode())

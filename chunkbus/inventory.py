@@ -24,8 +24,8 @@ from chunksink.chunkbus.scan import BlockReport
 from chunksink.chunkbus.store import explained
 
 # Lines are numbered across all partitions. Stretches of one version are compared across partitions (`scope` -1) if they
-# have a source checksum. Without one they are compared within a partition (`scope`): equal numbers of other partitions
-# may then be of other versions.
+# have a source checksum. Without one, equal `version` numbers in two partitions may be of different versions. So such
+# stretches are compared only within a partition (`scope` is its number).
 _SCHEMA = f"""
 pragma journal_mode = off;
 pragma synchronous = off;
@@ -76,7 +76,8 @@ order by version, scope, partition, first
 
 @dataclass(frozen=True)
 class OutdatedVersions:
-    """Chunks of a source whose source_checksum is not that of the source's last line. `line` is the first of them."""
+    """Chunks of a source whose source_checksum differs from that of its last chunk in the file. `line` is the first of
+    them."""
 
     line: int
     source: str

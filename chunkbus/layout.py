@@ -172,7 +172,7 @@ class BusRoot:
         return self.manifest_file(key), self.chunks_file(key)
 
     def _names(self, folder: str, suffix: str = "") -> Iterator[str]:
-        """Names with the suffix, except those with a leading dot: these are waiting or unfinished files."""
+        """Names with the suffix, except those with a leading dot: locks, and waiting or unfinished files."""
         if (self.path / folder).is_dir():
             for entry in (self.path / folder).iterdir():
                 if entry.name.endswith(suffix) and not entry.name.startswith("."):

@@ -56,8 +56,8 @@ class Tombstone(msgspec.Struct, omit_defaults=True):
     """Retires all versions of a source in other partitions that are older than `at`, by default the manifest's
     `created_at`. `parent_id` or `document_id` names the source.
 
-    `parent_id` is that of its chunks, or a family key. A family key retires the source of one tenant. A `parent_id`
-    retires it for every tenant, or only for `tenant_id`.
+    The field `parent_id` has the `parent_id` of the source's chunks, which retires it for every tenant, or only for
+    `tenant_id`; or a family key, which retires it for one tenant.
     """
 
     parent_id: str | None = None
@@ -68,7 +68,7 @@ class Tombstone(msgspec.Struct, omit_defaults=True):
 
 
 class Manifest(msgspec.Struct, omit_defaults=True):
-    """A partition's counts and checksum, its producer, and the sources that failed or were skipped."""
+    """A partition's counts and checksum, its producer, and how many sources failed or were skipped."""
 
     schema_version: str
     partition_key: str

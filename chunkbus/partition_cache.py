@@ -1,6 +1,7 @@
 """Local copies of the chunks files of a bucket, `<home>/partitions/<sha256>.jsonl`.
 
-A copy is complete and has the checksum in its name. Above the limit, the least recently used copies are removed.
+A copy is complete, and its content has the checksum that its name contains. Above the limit, the least recently used
+copies are removed.
 """
 
 import os

@@ -32,16 +32,18 @@ _REQUIRED = (
 )
 _decode = msgspec.json.Decoder(Chunk).decode
 _encode_into = msgspec.json.Encoder().encode_into
-_written = bytearray()  # reused for every line; safe with threads, because only equal bytes are accepted
+_written = (
+    bytearray()
+)  # reused; if another thread overwrites it, it differs from the line, and the slower check follows
 _loads = orjson.loads
-# Some parsers refuse numbers of 300 digits. Sampling every hundredth byte finds three digits in a row in such a number.
+# Some parsers refuse numbers of 300 digits. Of such a number, every hundredth byte of the line gives three digits.
 _long_number = re.compile(rb"[0-9]{3}").search
 _DEEP_BYTES = 1800  # a shorter line cannot be nested too deeply for any parser
 _LARGEST = 2**53 - 1  # the largest integer that every JSON parser reads exactly; larger ones are not indexed
 
 
 class RecordCheck(Protocol):
-    """Further checks of a chunk that is valid."""
+    """Further checks of a decoded chunk."""
 
     def problems(self, record: Record) -> Iterable[Problem]: ...
 

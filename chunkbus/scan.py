@@ -19,7 +19,7 @@ from chunksink.chunkbus.record_checks import Rules, examine_line
 
 RANGE_BYTES = 2**21
 _RANGES_IN_FLIGHT = 32
-"""Enough for all workers that one reader keeps busy: it hashes a file ten times as fast as one examines it."""
+"""Enough for the workers that the reading process keeps busy: it hashes ten times as fast as a worker examines."""
 
 
 @dataclass(frozen=True)

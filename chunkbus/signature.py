@@ -35,7 +35,7 @@ class Signature:
     def settles_in_ns(self, now_ns: int) -> int | None:
         """Nanoseconds until every change of the file gets a new timestamp; negative if that is so now.
 
-        A timestamp far in the future was set explicitly, and is ignored. None if both timestamps are.
+        A timestamp far in the future is ignored: it was set explicitly, or the clock was set back. None if both are.
         """
         remaining = (stamp + _tick(stamp) - now_ns for stamp in (self.mtime_ns, self.ctime_ns))
         return max((each for each in remaining if each <= _LONGEST_TICK_NS), default=None)

@@ -1,4 +1,4 @@
-"""The anchor of a heading in Markdown viewers: its letters, digits and hyphens, with spaces as hyphens."""
+"""The anchor of a heading in Markdown viewers: its letters, digits, underscores and hyphens, with spaces as hyphens."""
 
 import re
 

@@ -1,6 +1,6 @@
 """Checks a bus root against the contract, with flat memory and without any engine.
 
-Never writes below the bus root. Each problem is a `Finding`; an error keeps the partition out of every index.
+Never writes below the bus root. Each problem is a `Finding`. A partition with an error is not accepted.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -45,7 +45,7 @@ class Summary:
 
     @property
     def ok(self) -> bool:
-        """Nothing keeps chunks out of an index."""
+        """Every partition can be accepted."""
         return self.errors == 0
 
     @property
