@@ -32,9 +32,8 @@ _REQUIRED = (
 )
 _decode = msgspec.json.Decoder(Chunk).decode
 _encode_into = msgspec.json.Encoder().encode_into
-_written = (
-    bytearray()
-)  # reused; if another thread overwrites it, it differs from the line, and the slower check follows
+# Reused for every line. If another thread overwrites it, it differs from the line, and the slower check follows.
+_written = bytearray()
 _loads = orjson.loads
 # Some parsers refuse numbers of 300 digits. Of such a number, every hundredth byte of the line gives three digits.
 _long_number = re.compile(rb"[0-9]{3}").search
