@@ -186,8 +186,8 @@ def _detect_hidden_interrupts() -> None:
     """Notice Ctrl-C in finalizers and in functions that SQLite calls. Python passes their exceptions to this hook, and
     then drops them.
 
-    After a function of SQLite, sqlite3 raises an error of its own. After a finalizer nothing happens, so the interrupt
-    is repeated.
+    After a function that SQLite called, sqlite3 raises an error of its own. After a finalizer nothing happens, so the
+    interrupt is repeated.
     """
     sqlite3.enable_callback_tracebacks(True)
     show = sys.unraisablehook

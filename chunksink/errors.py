@@ -43,7 +43,8 @@
         └── Refused              the same call will never work
             └── WrongKey, BuildMissing, BuildBroken, OutOfResources, InvalidFilter
 
-Problems in the data itself are findings in a report, not exceptions. Any other exception is a bug.
+Problems in the data itself are findings in a report, not exceptions. Other exceptions are an OSError, a TypeError or
+RuntimeError for a wrong call, or a bug.
 """
 
 from chunksink.chunkbus.errors import ChunkBusError as ChunkBusError

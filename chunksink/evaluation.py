@@ -112,7 +112,7 @@ def _require_not_worse(
         worse = {"metric": PRIMARY, "modes": {mode: found["modes"][mode] for mode in found["dropped"]}}
         raise WorseAnswers(
             f"answers got worse, so readers keep the live index: {' | '.join(comparison_lines(worse))}. The same "
-            "rebuild without --require-eval shows the new index nevertheless",
+            "rebuild without --require-eval makes the new index live nevertheless",
             found,
         )
     return found

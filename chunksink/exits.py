@@ -1,5 +1,5 @@
 """Exit codes, and the errors that lead to them. Each code has one meaning, so that a script can act on it;
-`docs/cli.md` lists them. An error without a code here is a bug."""
+`docs/cli.md` lists them. Only `status --check` has codes of its own. An error without a code here is a bug."""
 
 import errno
 import os
@@ -43,7 +43,7 @@ class Exit(IntEnum):
     )
     REFUSED = 6, "done, but some documents or vectors were refused and left out"
     LOCKED = 7, "another process is writing the same thing"
-    BRAKE = 8, "a large share of the index or of its chunks would be removed; nothing was written"
+    BRAKE = 8, "a large share of the index or of its chunks would be removed; what would have lost it is unchanged"
     OTHER_PLAN = 9, "the named plan is out of date; nothing was written: plan again"
     ENDPOINT_CHANGED = (
         10,

@@ -1,4 +1,4 @@
-"""Read access to the embedding cache of a home."""
+"""The existing cache of vectors of a home."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

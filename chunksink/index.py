@@ -3,9 +3,9 @@
     with chunksink.open("chunksink.toml") as index:
         report = index.sync()
 
-Each call opens a session, makes one run, and leaves a record of it below `<home>/runs/`. An encoder that a run has
-loaded stays loaded for the next one. `plan` and every run that writes hold the writer's lock. A rebuild
-releases it after each batch. `verify` holds it only while it reads the chunks.
+Each run leaves a record below `<home>/runs/`; `status`, `why`, `doctor` and searches leave none. An encoder that a run
+has loaded stays loaded for the next one. `plan` and every run that writes to the engines hold the writer's lock. A
+rebuild releases it after each batch. `verify` holds it only while it reads the chunks, and while it compares again.
 """
 
 import os

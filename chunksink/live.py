@@ -1,4 +1,4 @@
-"""A search that stays open. Each question sees what other processes have written or flipped before it."""
+"""A search that stays open, and follows what other processes write or flip."""
 
 import os
 import sqlite3
@@ -160,7 +160,7 @@ def _require_own_process() -> None:
     """A fork copies no threads: a model or Chroma would wait for them forever."""
     if _search_process not in (None, os.getpid()):
         raise RuntimeError(
-            "this process was forked after a search, which models and Chroma do not survive: "
+            "this process was forked from one that had searched; models and Chroma do not survive a fork: "
             "start it with multiprocessing's spawn method, or search in the children only"
         )
 

@@ -130,7 +130,7 @@ def _state(status: HomeStatus) -> Iterator[Metric]:
 
 
 def _recall(status: HomeStatus, runs: Sequence[RunRecord]) -> Iterator[Metric]:
-    """The recall of each sink, as `verify --deep` or `prove --deep` last measured it."""
+    """The recall of each sink, as `verify --deep` or `chunksink prove` last measured it."""
     measured: dict[str, dict[str, float]] = {}
     for run in runs:
         for name, sink in run.facts.get("sinks", {}).items() if run.command == "verify" else ():

@@ -125,7 +125,7 @@ def engine_options(command: Command) -> Command:
 def config_from(*, uses_sinks: bool = True, **flags: Any) -> Config:
     """The configuration with the shared options of this command and `flags`. Warns of likely misspellings.
 
-    With `uses_sinks`, default sinks give way to those of the live index, which must then be configured.
+    With `uses_sinks`, default sinks do not move an existing index to other engines (`keep_live_sinks`).
     """
     for name in unknown_variables():
         if near := nearest_variable(name):

@@ -70,7 +70,7 @@ def open_session(
     with ExitStack() as stack:
         log = stack.enter_context(RunLog(home, command))
         unreachable: dict[str, SinkError] = {}
-        # Before `state.db`: a misspelt sink makes no home with an index.
+        # Sinks are opened before `state.db` is made, so that a misspelt sink does not make one.
         sinks = _open_sinks(
             config,
             only or config.sinks,
@@ -140,7 +140,8 @@ def keep_live_sinks(config: Config) -> Config:
     """Default sinks do not move an existing index from fts to Meilisearch or back.
 
     An index in fts stays there if MEILI_URL is set, perhaps for another program. ConfigError if the index is in
-    Meilisearch and MEILI_URL is not set. An index in both was configured, because the defaults never choose both.
+    Meilisearch and MEILI_URL is not set. An index in both engines was chosen by a setting, since the defaults never
+    choose both: then nothing changes.
     """
     live = live_sinks(config.home_path) if config.has_default_sinks else frozenset()
     in_fts, in_meilisearch = "fts" in live, "meilisearch" in live

@@ -69,7 +69,7 @@ def _compared(coverages: list[Coverage]) -> str:
     if not syncs:
         return "nothing yet: the index has no chunks"
     compared = f"each source at {_minute(since)} or later" if since else "not yet each source"
-    return f"{compared}; a round takes {counted(syncs, 'sync')} and leaves out sources of over {LARGEST:,} chunks"
+    return f"{compared}; a round over all takes {counted(syncs, 'sync')}, without sources of over {LARGEST:,} chunks"
 
 
 def _pending(sink: BuildStatus) -> str:

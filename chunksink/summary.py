@@ -48,8 +48,9 @@ def _lines(report: "RunReport", verb: str) -> Iterator[str]:
         example = " and ".join(map(printable, report.repeated.sources[0]))
         yield f"{counted(report.repeated.texts, 'text')} in more than one source, as in {example}"
     if change := report.model_change:
-        share = "not measured" if change.overlap is None else f"{change.overlap:.0%} equal, of {change.sample} chunks"
-        yield f"model changed from {change.before} to {change.after}; their ten nearest chunks: {share}"
+        near = f"of the ten nearest chunks of each of {change.sample} chunks, {change.overlap or 0:.0%} are the same"
+        share = "neighbours not compared" if change.overlap is None else near
+        yield f"model changed from {change.before} to {change.after}; {share}"
     if report.evaluation:
         yield from comparison_lines(report.evaluation)
     for name, sink in report.sinks.items():

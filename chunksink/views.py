@@ -26,7 +26,7 @@ from chunksink.sinks.registry import require_sink
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """One generation under a lease, which keeps its builds from being removed."""
+    """One generation. If it is the live one, a lease keeps its builds from being removed."""
 
     generation: Generation
     projections: Mapping[str, str]
@@ -48,7 +48,8 @@ def open_view(
 ) -> View:
     """The live generation of a home. Raises NoGeneration if there is none. The view lists legs that failed.
 
-    With `needed`, sinks are opened only until these legs are found. A `generation` is opened without a lease.
+    With `needed`, sinks are opened only until these legs are found. With `generation`, that one is opened instead of
+    the live one, without a lease.
     """
     with ExitStack() as stack:
         with State.existing(config.home_path) as state:

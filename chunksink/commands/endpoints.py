@@ -33,7 +33,7 @@ def command(as_json: bool) -> None:
     with ExitStack() as stack:
         sinks = {}
         for name, build in live.builds.items():
-            addressed = capability(open_one_sink(config, stack, name), SupportsAddress)  # sinks of others may have none
+            addressed = capability(open_one_sink(config, stack, name), SupportsAddress)  # None: of another package
             sinks[name] = {"build": build, **(addressed.address(build) if addressed is not None else {})}
     model, size = None, ""
     if live.holds_vectors:

@@ -47,7 +47,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     type=click.Choice(("auto", *FIELDS)),
     default="auto",
     show_default=True,
-    help="The field by which judgements name documents. A file name counts without its extension, a row by its id.",
+    help="The field by which judgements name documents. Files are matched by name without extension, rows by id.",
 )
 @click.option("--tenant", metavar="NAME", help="Search only the documents of this tenant.")
 @click.option("--limit-queries", type=click.IntRange(1), metavar="N", help="Only the first N judged queries.")

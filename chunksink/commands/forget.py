@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 _OUT_OF_REACH = (
     "Not erased: the chunks themselves, backups, copies and exports of the cache, damaged caches that were set aside, "
-    "builds on servers or in folders that the configuration no longer names, and the ledger with names and checksums, "
-    "`ingest.db` (you may delete that file; the next ingest reads all files again). If the records of this home were "
+    "builds on servers or in folders that the configuration no longer names, and the ledger `ingest.db`, which has "
+    "names and checksums (you may delete it; the next ingest reads all files again). If the records of this home were "
     "lost, vectors of former texts may remain; `chunksink cache gc` drops them. Engines keep deleted rows for a "
     "while: Chroma keeps texts in its log and vectors in its index (`chroma vacuum` removes a part), and Meilisearch "
     "keeps rows until it reuses their pages. Running `chunksink rebuild` twice replaces all builds, and so removes "

@@ -87,8 +87,8 @@ class _SourcePath(click.Path):
     type=click.IntRange(min=0),
     default=0,
     metavar="N",
-    help="Allow up to N sources to be pruned because their folder is empty or gone, or to lose most of their chunks if "
-    "these are a large share of all. With --sync it also allows such removals from the index.",
+    help="Allow --prune to remove up to N sources of a folder that is empty or gone, and allow up to N sources to lose "
+    "most of their chunks, even if that is a large share of all. With --sync also for the index.",
 )
 @click.option(
     "--chunking",
@@ -115,7 +115,7 @@ def command(
     Formats: Markdown, text, HTML, PPTX and EPUB; PDF, DOCX and XLSX with the extras
     `pdf`, `docx` and `office`; and JSON records, recognised by their content: parsed documents, extractor records,
     terminal recordings, chunks of other programs, and rows that have a text and an id, a title or an address. A CSV
-    file is read as rows if it is named.
+    file is read as rows if it is a SOURCE itself; in a folder it is skipped.
 
     A second run reads only what has changed. A source that fails keeps its last good chunks; the others are ingested,
     and the exit code is 3. Missing sources and records keep their chunks until --prune.

@@ -24,8 +24,8 @@ def command(file: Path, check: bool, deep: bool) -> int:
 
     FILE has checksums of the partitions, counts, the model's fingerprint, a hash of Meilisearch's index settings, and a
     digest of each sink, read from the engine. Nothing in it depends on the machine, the home or the time: the same
-    chunks give the same file. An index that differs from the chunks is refused. The recall of each vector search is
-    printed but not written, since it may differ a little between builds of the same chunks.
+    chunks with the same configuration give the same file. An index that differs from the chunks is refused. The recall
+    of each vector search is printed but not written, since it may differ a little between builds of the same chunks.
 
     \b
     Examples:

@@ -55,9 +55,9 @@ def command(
     only_paths: bool,
     as_json: bool,
 ) -> int:
-    """List sources whose extractor records (those of `ingest --as ir`) are out of date: an older schema, or another
-    version of the extractor or another model than the current one, made them. PATH is a file of records, or a folder.
-    Nothing is changed.
+    """List sources whose extractor records (those of `ingest --as ir`) are out of date: they have an older schema, or
+    were made by another version of the extractor or another model than the current one. PATH is a file of records, or
+    a folder. Nothing is changed.
 
     Extract the listed sources again with your extractor and ingest the new records: they replace the old chunks. Exits
     with 3 if a file or line is not a record; the others are still examined.

@@ -10,8 +10,8 @@ from chunksink.options import home_option, open_index
 def command() -> None:
     """Switch back to the previous generation, in every engine, in one step.
 
-    The last rebuild keeps the generation that it replaced. A rollback shows it as it was, with its own model; the next
-    sync updates it. A second rollback undoes the first.
+    The last rebuild keeps the generation that it replaced. A rollback makes it live again as it was, with its own
+    model; the next sync updates it. A second rollback undoes the first.
 
     \b
     Example:

@@ -42,7 +42,7 @@ def command(run_id: str | None, limit: int, as_json: bool) -> None:
     found, total = list(islice(past_runs(folder), limit)), count_runs(folder)
     lines = [_line(run) for run in found]
     if not total:
-        lines.append(Note(f"no runs in {folder} yet; every command that changes something writes one"))
+        lines.append(Note(f"no runs in {folder} yet; `ingest`, `sync` and other commands write one"))
     elif total > limit:
         lines.append(Note(f"the newest {limit:,} of {total:,}; --limit N shows more"))
     show(as_json, [asdict(run) for run in found], lines)

@@ -36,8 +36,8 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 def command(everything: bool, check: bool, as_json: bool, **limits: str | None) -> int:
     """Show the live index, which sources are held and why, and whether a sync or a rebuild is due or running.
 
-    All of it comes from chunksink's records. No engine is asked; `chunksink verify` reads the engines. Changes in your
-    documents are noticed only after `chunksink ingest`.
+    All of it comes from chunksink's records and the list of partitions. No engine is asked; `chunksink verify` reads
+    the engines. Changes in your documents are noticed only after `chunksink ingest`.
 
     With --check, the exit codes are those of monitoring plugins. 0 OK. 1 WARNING: a change, the last sync or the last
     verify is too old. 2 CRITICAL: there is no index, the last run failed, or verify found differences that were not

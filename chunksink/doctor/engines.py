@@ -29,8 +29,8 @@ from chunksink.summary import recall_line, recall_remedy
 
 
 def sink(config: Config, name: str, live: Live | None) -> Iterator[Check]:
-    """The checks of one sink. They end at the first that fails: if the sink does not answer, if its public name is
-    taken, or if its settings differ."""
+    """The checks of one sink. They end if the sink does not answer, if its public name is taken, or if its settings are
+    not as configured."""
     with ExitStack() as stack:
         try:
             sink, found = _answering(config, name, stack)

@@ -32,7 +32,7 @@ _HOME_ID = re.compile("[0-9a-f]{32}")
 _VALIDATE = "`chunksink validate` reads every line"
 _NO_INDEX = "none yet; `chunksink sync` makes it"
 _DISK = "make room where the disk is full, or make the folder and its files writable"
-_ADOPT = "run `chunksink sync --adopt`, which makes its builds this home's again"
+_ADOPT = "run `chunksink sync --adopt`, which takes over the builds that this home made under its former id"
 _MOVE_INGEST = (
     "move it away: the next `chunksink ingest` makes a new one and reads all files again; no chunk is lost, only what "
     "`chunksink ledger` lists"
@@ -130,7 +130,9 @@ def index(home: Path) -> str:
     file = home / "home.id"
     if not file.exists():  # opening the records would make a new one
         raise CheckProblem(f"{file}, which identifies our builds, is missing", f"restore it; or {_ADOPT}")
-    move = "move state.db away and run `chunksink rebuild`: nothing is lost"
+    move = (
+        "move state.db away and run `chunksink rebuild`: no chunk and no vector is lost, but a rollback is not possible"
+    )
     with remedies((OSError, _DISK), (ChunkBusError, move)), State.existing(home) as state:
         live, begun, home_id = state.live_or_none(), state.unfinished(), state.home_id
     if not _HOME_ID.fullmatch(home_id):

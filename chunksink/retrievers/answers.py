@@ -25,8 +25,8 @@ def hits_of(answer: Answer) -> tuple[SearchHit, ...]:
 
 
 def metadata_of(hit: SearchHit) -> dict[str, Any]:
-    """One flat dictionary, as frameworks expect: all fields of a hit but its text, its custom fields, its other
-    metadata, and how it matched."""
+    """One dictionary, as frameworks expect: how the hit matched, the fields of its document (without the text), and at
+    the same level its custom fields and other metadata."""
     fields = hit.document.as_dict()
     for name in ("text", "fields", "fields_text", "metadata"):
         fields.pop(name, None)

@@ -1,7 +1,8 @@
 """A LangChain retriever over a chunksink index.
 
-with chunksink.open() as index: retriever = ChunksinkRetriever(index=index, k=5) documents = retriever.invoke("how do I
-return a borrowed tool")
+    with chunksink.open() as index:
+        retriever = ChunksinkRetriever(index=index, k=5)
+        documents = retriever.invoke("how do I return a borrowed tool")
 
 The constructor and each call refuse misspelt arguments: a misspelt `tenant`, if ignored, would show everyone's
 documents.

@@ -28,7 +28,7 @@ def in_child(work: Callable[[], object]) -> bool:
         try:
             work()
         except RuntimeError as error:
-            os._exit(9 if "forked after a search" in str(error) else 1)
+            os._exit(9 if "forked from one that had searched" in str(error) else 1)
         except BaseException:
             traceback.print_exc(file=sys.__stderr__)
             os._exit(1)
