@@ -11,6 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from chunksink.chunkbus.errors import ChunksinkError, NotABusRoot
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.runlog import RunLog
@@ -151,7 +153,7 @@ def keep_live_sinks(config: Config) -> Config:
             f"Set {MEILI_URL} again; or, to change the engines, set `sinks` in {CONFIG_FILE} or {variable('sinks')}"
         )
     moves = in_fts and not in_meilisearch and "meilisearch" in config.sinks
-    return config.without_meili_url() if moves else config
+    return structs.replace(config, sinks=Config().sinks) if moves else config  # the defaults without MEILI_URL
 
 
 def open_one_sink(config: Config, stack: ExitStack, name: str) -> Sink:

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
-from msgspec import structs
 
 from chunksink.chunkbus.errors import ChunksinkError
 from chunksink.chunkbus.storage import is_bucket
@@ -151,10 +150,6 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             f"the sinks are {' and '.join(_MEILI_SINKS)} because {MEILI_URL} is set and no setting names sinks: "
             f"set `sinks` in {CONFIG_FILE}, or {variable('sinks')}, to choose others"
         )
-
-    def without_meili_url(self) -> "Config":
-        """This configuration with the sinks that are the default without MEILI_URL."""
-        return structs.replace(self, sinks=Config().sinks)
 
 
 class _LoadedConfig(Config, frozen=True, forbid_unknown_fields=True):

@@ -35,9 +35,7 @@ def pattern(term: str, *, as_prefix: bool = False) -> str:
     parts = [re.escape(token) for token in tokens]
     if not tokens:
         return re.escape(term.lower())
-    if not is_spaceless(
-        tokens[0]
-    ):  # looks behind from the end of the word: a pattern that begins with letters is faster
+    if not is_spaceless(tokens[0]):  # looks back from the end of the word: faster if the pattern begins with letters
         parts[0] += f"(?<!{SPACED}{parts[0]})"
     if not is_spaceless(tokens[-1]) and not as_prefix:
         parts[-1] += f"(?!{SPACED})"

@@ -6,6 +6,7 @@ import shutil
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,12 @@ import numpy as np
 import pytest
 
 from chunksink.embeddings.errors import EncoderOutOfMemory, ModelUnavailable, ModelUnsupported
+from chunksink.embeddings.lazy import LazyEncoder
 from chunksink.embeddings.precision import choose_precision, has_bfloat16
 from chunksink.embeddings.resolve import DEFAULT_MODEL, resolve_model
 from chunksink.embeddings.settings import EncoderSettings, open_encoder
 from tests.embeddings.conftest import TEXTS
-from tests.embeddings.helpers import load_with_torch
+from tests.embeddings.helpers import HashEncoder, load_with_torch
 
 
 def test_missing_model_names_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,3 +168,11 @@ def test_shorter_vectors_need_a_model_that_declares_them(tiny_folder: Path, tmp_
         assert short[0] == pytest.approx(whole[0, :8] / np.linalg.norm(whole[0, :8]))
     with closing(load_with_torch(str(folder), dimensions=32)) as encoder:
         assert encoder.info.as_in_index(whole) is whole
+
+
+def test_lazy_encoder_records_vectors_with_the_present_libraries() -> None:
+    encoder = HashEncoder()
+    encoder.info = replace(encoder.info, libraries={"openvino": "2"})
+    lazy = LazyEncoder(replace(encoder.info, libraries={"openvino": "1"}), lambda: encoder)
+    lazy.encode(["cat"])
+    assert lazy.info.libraries == {"openvino": "2"}
