@@ -85,7 +85,7 @@ CASES = (
         "serve",
         "`chunksink serve`: hybrid questions and pages, fts and embedded Chroma",
         (
-            Figure(f"p99 at {RATE} requests a second", "ms", at_most=500),
+            Figure(f"p99 at {RATE} requests a second", "ms", at_most=300),
             Figure("requests that failed", "requests", at_most=0),
         ),
         measure,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from chunksink.sinks import build_folders
-from chunksink.sinks.chroma import client, seal
+from chunksink.sinks.chroma import client, seal, turns
 from chunksink.sinks.chroma.errors import translate_errors
 from chunksink.sinks.chroma.handle import Handle, Opened, collection_in, metadata_of
 from chunksink.sinks.contract import Marker
@@ -60,15 +60,16 @@ class Folder:
         return f"chromadb {version('chromadb')}, embedded"
 
     def drop(self, build_id: str) -> None:
-        with seal.turn(build_folders.folder(self._root, build_id)):  # a dead run's last call may be under way
+        with turns.turn(build_folders.folder(self._root, build_id)):  # a dead run's last call may be under way
             build_folders.remove(self._root, build_id)
 
     def _handle(self, path: Path, *, writing: bool, initial: dict[str, Any] | None = None) -> Handle:
+        turn = partial(self._turn, path, writing)
         return Handle(
             str(path),
             partial(self._connect, path, writing=writing, initial=initial),
             database=path / seal.DATABASE,
-            turn=partial(self._turn, path, writing),
+            turn=turn if writing else turns.SharedTurn(turn),
             peek=partial(seal.snapshot, path),
         )
 
@@ -101,14 +102,14 @@ class Folder:
             finally:
                 unlock()
             if writing:
-                with seal.turn(path):
+                with turns.turn(path):
                     seal.write(path, snapshot)
 
         return Opened(collection, engine, most, release)
 
     @contextmanager
     def _turn(self, path: Path, writing: bool) -> Iterator[None]:
-        with seal.turn(path, is_reader=not writing):
+        with turns.turn(path, is_reader=not writing):
             self._in_turn()
             with nullcontext() if writing else seal.reseal(path):
                 yield

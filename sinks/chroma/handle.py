@@ -58,10 +58,15 @@ class Cached(Generic[T]):
         self._database = database
         self._known: tuple[Signature, T] | None = None
 
+    def current(self) -> tuple[Signature, T] | None:
+        """The cached answer and its file signature; None if the file has changed."""
+        known = self._known
+        return known if known is not None and known[0] == signature_of(self._database) else None
+
     def get(self, call: Callable[[], T]) -> tuple[Signature | None, T]:
         """The answer, and the file signature for which it is valid."""
-        if self._known is not None and self._known[0] == signature_of(self._database):
-            return self._known
+        if (known := self.current()) is not None:
+            return known
         at = stable_signature(self._database)  # before the call: a write in between changes the signature
         answer = call()
         self._known = None if at is None else (at, answer)
@@ -122,6 +127,8 @@ class Handle:
         """The current metadata, including `EF_SEARCH`; others may have changed them."""
         if (snapshot := self._unopened()) is not None:
             return snapshot.metadata
+        if (known := self._metadata.current()) is not None:  # without waiting for a turn
+            return known[1]
         with self.calling() as collection:
             return self._metadata.get(lambda: self._read_metadata(collection.name))[1]
 

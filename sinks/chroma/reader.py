@@ -173,18 +173,19 @@ def _parents_of(handle: Handle, ids: Sequence[str], families: FamiliesOf, *, cha
     named = {id: parent for id in ids if (parent := known.get(id)) is not None}
     named |= families([id for id in ids if id not in named])
     unknown = [id for id in ids if id not in named]
-    if not unknown and not changed:
-        return named
-    with handle.calling() as collection:
-        if changed and named:
-            named = {id: named[id] for id in collection.get(ids=list(named), include=[])["ids"]}
-        page: Any = {"ids": [], "metadatas": []}
-        if unknown:
-            page = collection.get(ids=unknown, include=["metadatas"])
-    stored = {id: metadata for id, metadata in zip(page["ids"], page["metadatas"], strict=True) if metadata}
-    without_text = {id: "" for id, metadata in stored.items() if metadata.get("text_hash") == NO_TEXT}
-    new = {id: str(metadata.get("parent_id", "")) for id, metadata in stored.items() if id not in without_text}
-    if len(known) + len(new) > _MAX_KNOWN:
+    without_text: dict[str, str] = {}
+    if unknown or changed:
+        with handle.calling() as collection:
+            if changed and named:
+                named = {id: named[id] for id in collection.get(ids=list(named), include=[])["ids"]}
+            page: Any = {"ids": [], "metadatas": []}
+            if unknown:
+                page = collection.get(ids=unknown, include=["metadatas"])
+        stored = {id: metadata for id, metadata in zip(page["ids"], page["metadatas"], strict=True) if metadata}
+        without_text = {id: "" for id, metadata in stored.items() if metadata.get("text_hash") == NO_TEXT}
+        parents = {id: str(metadata.get("parent_id", "")) for id, metadata in stored.items()}
+        named |= {id: parent for id, parent in parents.items() if id not in without_text}
+    if len(known) + len(named) > _MAX_KNOWN:
         known.clear()
-    known.update(new)
-    return named | new | without_text
+    known.update(named)
+    return named | without_text

@@ -1,4 +1,4 @@
-"""Detects builds that could crash this process, and lets processes use a build only in turn.
+"""Detects builds that could crash this process.
 
 Chroma saves its vector files in place. A kill or disk fault in between leaves files that can crash the process that
 loads them, which no `except` catches. So a writer that closes normally leaves a seal with the size and time of every
@@ -13,37 +13,25 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from threading import Event, Thread
-from time import monotonic
 
 import msgspec
 
 from chunksink.sinks.chroma.client import module_command, module_environment
 from chunksink.sinks.chroma.handle import Snapshot, signature_of
+from chunksink.sinks.chroma.turns import locked, turn
 from chunksink.sinks.errors import REPAIR_REBUILDS, BuildBroken, NotConfirmed
 
 FILE = "chunksink-seal.json"
 LOCK = "chunksink-writer.lock"
-TURN = "chunksink-turn.lock"
 DATABASE = "chroma.sqlite3"
 _PATIENCE = 300  # seconds
 _SAVING_SECONDS = 0.2
-READER_SECONDS = 10.0
-"""How long a reader waits for a turn while its holder is running. A call of a writer takes about one second."""
-WRITER_SECONDS = 60.0
-_STOPPED = {"T", "t"}  # states of a process
-_STOPPED_SECONDS = 1.2
-"""Then a reader checks whether the holder of the turn is stopped. A search must answer within two seconds."""
 
 Numbers = tuple[int, ...]
-
-_abandoned: dict[int, Event] = {}
-"""By inode of the lock file: the event of a thread that still waits although its caller gave up. While it waits, no
-second thread is started."""
 
 
 class Seal(msgspec.Struct, frozen=True):
@@ -80,22 +68,6 @@ def renew(path: Path) -> None:
     seal, now = _read(path), signature_of(path / DATABASE)
     if seal.snapshot is not None and now is not None:
         _save(path, msgspec.structs.replace(seal, snapshot=replace(seal.snapshot, database=now)))
-
-
-@contextmanager
-def turn(path: Path, *, is_reader: bool = False) -> Iterator[None]:
-    """Allow only one thread of one process at a time to call the engine of a build.
-
-    Loading vectors while another engine saves them crashes the process. So readers wait for the current call of a
-    writer, and writers for that of a reader. Raises `NotConfirmed` if that takes too long.
-    """
-    try:
-        handle = os.open(path / TURN, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    except FileNotFoundError:  # the folder was removed: nobody else can use it
-        yield
-        return
-    with _locked(handle, path, is_reader=is_reader):
-        yield
 
 
 @contextmanager
@@ -187,71 +159,7 @@ def _save(path: Path, seal: Seal) -> None:
 def _check_lock(path: Path, *, is_reader: bool = False) -> AbstractContextManager[None]:
     """Allows one check at a time. A check locks the writers' file for a moment, and a second check would take it for a
     writer."""
-    return _locked(os.open(path, os.O_RDONLY | os.O_CLOEXEC), path, is_reader=is_reader)
-
-
-@contextmanager
-def _locked(handle: int, path: Path, *, is_reader: bool) -> Iterator[None]:
-    try:
-        _lock(handle, path, is_reader=is_reader)
-        yield
-    finally:
-        os.close(handle)
-
-
-def _lock(handle: int, path: Path, *, is_reader: bool) -> None:
-    """Wait for a lock, but not forever: the process that has it may be stopped.
-
-    A thread waits in the kernel's queue, because polling would hardly ever succeed beside a writer that takes many
-    turns. The thread has its own handle and closes it, which releases a lock obtained too late.
-    """
-    with suppress(BlockingIOError):
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return
-    began, lock = monotonic(), os.fstat(handle).st_ino
-    if (former := _abandoned.get(lock)) is not None and not former.wait(_STOPPED_SECONDS):
-        raise _not_confirmed(_holders(handle), path, began)
-    own, locked = os.dup(handle), Event()
-
-    def wait() -> None:
-        try:
-            fcntl.flock(own, fcntl.LOCK_EX)
-            locked.set()
-        finally:
-            os.close(own)
-
-    Thread(target=wait, name="turn", daemon=True).start()
-    longest = READER_SECONDS if is_reader else WRITER_SECONDS
-    while not locked.wait(min(_STOPPED_SECONDS, longest)):
-        holders = _holders(handle)
-        is_stopped = is_reader and (not holders or bool(_STOPPED & set(holders.values())))
-        if is_stopped or monotonic() - began >= longest:
-            _abandoned[lock] = locked
-            raise _not_confirmed(holders, path, began)
-
-
-def _not_confirmed(holders: Mapping[str, str], path: Path, began: float) -> NotConfirmed:
-    stopped = next((holder for holder, state in holders.items() if state in _STOPPED), None)
-    who = f"process {stopped} is suspended and" if stopped else "another process"
-    remedy = "resume it or end it" if stopped else "wait, or end it if it hangs"
-    return NotConfirmed(f"{who} has used the build at {path} for more than {monotonic() - began:.1f} s: {remedy}")
-
-
-def _holders(handle: int) -> dict[str, str]:
-    """The processes that hold the lock, and their states; "" for one that has just ended. Empty if they are invisible:
-    in a paused container, or on a system without /proc."""
-    inode = str(os.fstat(handle).st_ino)
-    with suppress(OSError, IndexError):
-        locks = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
-        holders = [fields[4] for fields in locks if fields[1] == "FLOCK" and fields[5].rpartition(":")[2] == inode]
-        return {holder: _state(holder) for holder in holders}
-    return {}
-
-
-def _state(process: str) -> str:
-    with suppress(OSError):
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-    return ""
+    return locked(os.open(path, os.O_RDONLY | os.O_CLOEXEC), path, is_reader=is_reader)
 
 
 def _has_writer(path: Path) -> bool:

@@ -8,6 +8,7 @@ index; adjacent ones score a little more. A word with digits or underscores (E-4
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 from chunksink.chunkbus.patterns import possessive
@@ -81,6 +82,7 @@ class Query:
     """Pairs of neighbours as one word: sortOrder for sort order, database for data base."""
 
 
+@lru_cache(maxsize=256)  # each search parses its query several times
 def parse(typed: str) -> Query:
     """Stop words are dropped unless there are no other words."""
     words: dict[str, None] = {}

@@ -4,8 +4,9 @@ import json
 import math
 import re
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from chunksink.sinks.fts import expressions, schema, snippets, statements, suggestions, text_patterns
 from chunksink.sinks.fts.facets import count_families
@@ -66,7 +67,7 @@ class Search:
         text_checks = tuple(text_patterns.text_checks(query, prefix_weight))
         sources = statements.sources_of(query, prefix_weight, self._tenant)
         ranked = self._ranked(sources, query.phrases, max(limit, _READ_TEXTS) if text_checks else limit)
-        return self._hits(self._checked(ranked, text_checks)[:limit])
+        return self._checked(ranked, text_checks)[:limit] if text_checks else list(ranked.values())
 
     def highest_score(self, query: Query) -> float | None:
         """The BM25 score that a document with all words would have. None for runs, because they overlap.
@@ -162,29 +163,33 @@ class Search:
             values = [*values, *self._values]
         return found, values
 
-    def _ranked(self, sources: statements.Sources, phrases: Sequence[str], limit: int) -> list[tuple[int, float]]:
+    def _ranked(self, sources: statements.Sources, phrases: Sequence[str], limit: int) -> dict[int, Hit]:
         """The best rows with all phrases, by the sum of their scores in all sources."""
         parts = [(kind, *source) for kind, of_kind in sources.items() for source in of_kind]
         if not parts:
-            return []
+            return {}
         found = " UNION ALL ".join(f"SELECT row, score, '{kind}' AS kind FROM ({part})" for kind, part, _ in parts)
         if len(parts) > 1:
             factor = f"iif(count(DISTINCT kind) = {len(sources)}, 1, {_ONE_KIND_ONLY})"
             found = f"SELECT row, sum(score) * {factor} AS score FROM ({found}) GROUP BY row"
         join = "JOIN documents d ON d.row = found.row" if self._filters else ""
         with_phrases, terms = statements.rows_with_all(phrases, literally=phrases)
-        rows = self._connection.execute(
+        best = (
             f"SELECT found.row, found.score FROM ({found}) found {join} WHERE {self._where} "
-            f"{f'AND found.row IN ({with_phrases})' if phrases else ''} ORDER BY found.score DESC, found.row LIMIT ?",
+            f"{f'AND found.row IN ({with_phrases})' if phrases else ''} ORDER BY found.score DESC, found.row LIMIT ?"
+        )
+        rows = self._connection.execute(
+            f"SELECT best.row, d.id, d.parent_id, best.score FROM ({best}) best JOIN documents d ON d.row = best.row "
+            "ORDER BY best.score DESC, best.row",
             [*(value for _, _, values in parts for value in values), *self._values, *(terms if phrases else ()), limit],
         )
-        return [(row["row"], row["score"]) for row in rows]
+        return {row: Hit(*hit) for row, *hit in rows}
 
-    def _checked(self, ranked: list[tuple[int, float]], text_checks: Sequence[TextCheck]) -> list[tuple[int, float]]:
+    def _checked(self, ranked: Mapping[int, Hit], text_checks: Sequence[TextCheck]) -> list[Hit]:
         """Ranks again: if any row has a word as typed, rows with only another form lose most of the word's score."""
-        scores = dict(ranked)
-        rows = json.dumps([row for row, _ in ranked])
-        best = {row for row, _ in ranked[:_READ_TEXTS]}
+        scores = {row: hit.score for row, hit in ranked.items()}
+        rows = json.dumps(list(ranked))
+        best = set(islice(ranked, _READ_TEXTS))
         for check in text_checks:
             statement, values = statements.match("documents_fts", check.expression, self._tenant, check.weight)
             among = f"+row IN {schema.JSON_MEMBERS}"  # the + prevents a separate lookup for each row
@@ -194,17 +199,12 @@ class Search:
             as_typed = self._rows_matching(best, check.pattern)
             for row in of_word.keys() - as_typed if as_typed else ():
                 scores[row] = max(_NOT_AS_TYPED * scores[row], scores[row] - (1 - _NOT_AS_TYPED) * of_word[row])
-        return sorted(scores.items(), key=lambda one: (-one[1], one[0]))
+        order = sorted(scores, key=lambda row: (-scores[row], row))
+        return [replace(ranked[row], score=scores[row]) for row in order]
 
     def _rows_matching(self, rows: Collection[int], pattern: str) -> set[int]:
         select = f"SELECT d.row FROM documents d WHERE d.row IN {schema.JSON_MEMBERS} AND {statements.has_match('d')}"
         return {row for (row,) in self._connection.execute(select, [json.dumps(list(rows)), json.dumps([pattern])])}
-
-    def _hits(self, ranked: list[tuple[int, float]]) -> list[Hit]:
-        statement = f"SELECT row, id, parent_id FROM documents WHERE row IN {schema.JSON_MEMBERS}"
-        found = self._connection.execute(statement, [json.dumps([row for row, _ in ranked])])
-        rows = {row["row"]: row for row in found}
-        return [Hit(rows[row]["id"], rows[row]["parent_id"], score) for row, score in ranked]
 
     def snippets(self, query: Query, ids: Sequence[str]) -> dict[str, tuple[Piece, ...]]:
         """FTS5 marks words in all inflected forms. Runs of scripts without spaces are found here."""

@@ -1,7 +1,7 @@
 """Spelling suggestions for query words that are missing from all documents that pass the filters."""
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher, get_close_matches
 from itertools import islice
 
@@ -35,7 +35,7 @@ def suggestions(connection: schema.Connection, query: Query, filters: Sequence[F
     """By query word: a similar word, if the query word is missing from all documents that pass the filters."""
     words = [word for word in query.words[:MAX_WORDS] if len(word) >= SHORTEST and word.isalpha()]
     expression_of = {word: expressions.word(word, as_prefix=word == query.prefix) for word in words}
-    missing = [word for word in words if not _forms(connection, expression_of[word], filters)]
+    missing = [word for word in words if not any(_forms(connection, expression_of[word], filters))]
     found = {word: _nearest(connection, word, filters) for word in missing}
     return {word: near for word, near in found.items() if near}
 
@@ -44,7 +44,7 @@ def _nearest(connection: schema.Connection, word: str, filters: Sequence[Filter]
     typed = umlauted = word.lower()
     for digraph, umlaut in _UMLAUTS:  # Koeln is Köln
         umlauted = umlauted.replace(digraph, umlaut)
-    if umlauted != typed and _forms(connection, expressions.quoted(umlauted), filters):
+    if umlauted != typed and any(_forms(connection, expressions.quoted(umlauted), filters)):
         return umlauted
     forms: set[str] = set()
     for one in words_of(_near_stems(connection, folded(typed), tenant_of(connection, filters))):
@@ -75,12 +75,12 @@ def _has_term(connection: sqlite3.Connection, tenant: Tenant, term: str) -> bool
     return bool(connection.execute(exists, [term, *tenant.values]).fetchone()[0])
 
 
-def _forms(connection: sqlite3.Connection, expression: str, filters: Sequence[Filter]) -> list[str]:
-    """How documents that pass the filters spell the matches of the expression."""
+def _forms(connection: sqlite3.Connection, expression: str, filters: Sequence[Filter]) -> Iterator[str]:
+    """How documents that pass the filters spell the matches of the expression. Read only as far as needed."""
     where, values = as_sql(filters)
     rows = connection.execute(
         "SELECT snippet(documents_fts, -1, char(2), char(3), '', 1) FROM documents_fts "
         f"JOIN documents d ON d.row = documents_fts.rowid WHERE documents_fts MATCH ? AND {where} LIMIT {_FORMS}",
         [expression, *values],
     )
-    return [piece.text for (marked,) in rows for piece in snippets.pieces(marked) if piece.match]
+    return (piece.text for (marked,) in rows for piece in snippets.pieces(marked) if piece.match)

@@ -25,7 +25,8 @@ _ALL_DOTTED = 4  # with at most this many е, all combinations are used
 _JOINED = (*((joined, letters) for letters, joined in (*_LIGATURES, *_LETTERS)), ("\ufb05", "st"), ("\ufb06", "st"))
 
 
-def spellings(term: str) -> list[str]:
+@lru_cache(maxsize=4096)
+def spellings(term: str) -> tuple[str, ...]:
     """How a text may spell it, the term itself first. FTS5 treats ß, œ, ё and ligatures as separate letters, and soft
     hyphens and vowel signs as word ends. A version may have a v or not; a name with digits may be one word or two."""
     plain = _IGNORED.sub("", term.translate(_NARROW).lower())
@@ -42,7 +43,7 @@ def spellings(term: str) -> list[str]:
     if name := _NAME.fullmatch(plain):
         letters, hyphen, digits = name.groups()
         forms.append(f"{letters}{digits}" if hyphen else f"{letters} {digits}")
-    return [term, *(form for form in dict.fromkeys(forms) if form != term.lower())]
+    return (term, *(form for form in dict.fromkeys(forms) if form != term.lower()))
 
 
 def _with_or_without_dots(words: str) -> Iterator[str]:

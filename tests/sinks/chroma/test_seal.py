@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from chromadb.api.models.Collection import Collection
 
-from chunksink.sinks.chroma import ChromaSink, EmbeddedChromaSink, folder, seal
+from chunksink.sinks.chroma import ChromaSink, EmbeddedChromaSink, folder, seal, turns
 from chunksink.sinks.chroma.handle import signature_of
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import NotConfirmed
@@ -98,7 +98,7 @@ def test_vectors_saved_by_a_readers_call_are_checked_afterwards(
     file = next((tmp_path / "b").glob("*/data_level0.bin"))
     shutil.copy2(file, tmp_path / "aside")
     with ThreadPoolExecutor(1) as another:
-        with seal.turn(tmp_path / "b"):
+        with turns.turn(tmp_path / "b"):
             file.write_bytes(file.read_bytes() + b"half of more")
             looking = another.submit(look, sink)
             with pytest.raises(TimeoutError):

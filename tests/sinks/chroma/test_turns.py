@@ -7,14 +7,16 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from chunksink.search.query import search
 from chunksink.search.question import Question
-from chunksink.sinks.chroma import ChromaSink, seal
+from chunksink.sinks.chroma import ChromaSink, turns
 from chunksink.sinks.conformance.samples import DIMENSIONS, family, hashes_in, hashes_of, vector
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import NotConfirmed
@@ -27,8 +29,8 @@ pytestmark = pytest.mark.promise(9)
 HOLD = """
 import os, signal, sys, time
 from pathlib import Path
-from chunksink.sinks.chroma import seal
-with getattr(seal, sys.argv[2])(Path(sys.argv[1])):
+from chunksink.sinks.chroma import seal, turns
+with getattr(turns if sys.argv[2] == "turn" else seal, sys.argv[2])(Path(sys.argv[1])):
     print("held", flush=True)
     if sys.argv[3] == "stopped":
         os.kill(os.getpid(), signal.SIGSTOP)
@@ -98,7 +100,7 @@ def test_reader_waits_for_a_working_process(build: Path, sink: ChromaSink, signe
 def test_reader_reports_a_long_working_process(
     build: Path, sink: ChromaSink, signed: Marker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(seal, "READER_SECONDS", 0.5)
+    monkeypatch.setattr(turns, "READER_SECONDS", 0.5)
     with (
         closing(sink.reader(signed.build_id)) as reader,
         other_process(build, "60"),
@@ -120,27 +122,77 @@ def test_reader_gets_the_turn_of_a_process_that_ends_while_it_is_examined(
             return read(path)
 
         monkeypatch.setattr(Path, "read_text", end_before)
-        with seal.turn(build, is_reader=True):
+        with turns.turn(build, is_reader=True):
             assert process.returncode == -signal.SIGKILL
 
 
 def test_abandoned_wait_does_not_take_the_turn_later(build: Path) -> None:
     with other_process(build, "stopped") as process:
         for _ in range(3):
-            with pytest.raises(NotConfirmed), seal.turn(build, is_reader=True):
+            with pytest.raises(NotConfirmed), turns.turn(build, is_reader=True):
                 pass
         assert [thread.name for thread in threading.enumerate()].count("turn") == 1, "each try leaves one"
         process.send_signal(signal.SIGCONT)
         process.wait()
         time.sleep(0.1)
-        with seal.turn(build, is_reader=True):
+        with turns.turn(build, is_reader=True):
+            pass
+
+
+def test_threads_of_a_reader_share_a_turn(build: Path) -> None:
+    share = turns.SharedTurn(partial(turns.turn, build, is_reader=True))
+    both = threading.Barrier(2, timeout=5)
+
+    def join(_number: int) -> None:
+        with share():
+            both.wait()  # never passed if they took turns
+
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(join, range(2)))
+    with turns.turn(build):  # the last one has ended it
+        pass
+
+
+def test_writer_gets_its_turn_beside_threads_that_never_pause(build: Path) -> None:
+    share = turns.SharedTurn(partial(turns.turn, build, is_reader=True))
+    written = threading.Event()
+
+    def read(_number: int) -> None:
+        while not written.is_set():
+            with share():
+                time.sleep(0.005)
+
+    with ThreadPoolExecutor(4) as threads:
+        reading = threads.map(read, range(4))
+        for _ in range(5):
+            began = time.monotonic()
+            with turns.turn(build):
+                assert time.monotonic() - began < 2
+        written.set()
+        list(reading)
+
+
+def test_all_waiting_threads_learn_that_a_process_is_stopped(build: Path) -> None:
+    share = turns.SharedTurn(partial(turns.turn, build, is_reader=True))
+
+    def attempt(_number: int) -> float:
+        began = time.monotonic()
+        with pytest.raises(NotConfirmed, match="suspended"), share():
+            pass
+        return time.monotonic() - began
+
+    with other_process(build, "stopped") as process, ThreadPoolExecutor(8) as threads:
+        assert max(threads.map(attempt, range(8))) < 2
+        process.send_signal(signal.SIGCONT)
+        process.wait()
+        with share():
             pass
 
 
 def test_writer_does_not_wait_forever_for_a_stopped_reader(
     build: Path, sink: ChromaSink, signed: Marker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(seal, "WRITER_SECONDS", 0.5)
+    monkeypatch.setattr(turns, "WRITER_SECONDS", 0.5)
     changed = family("a", ["alpha three"], version="2")
     with closing(sink.open(signed.build_id)) as writer:
         writer.count()
