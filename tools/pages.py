@@ -105,7 +105,7 @@ def promises_table() -> str:
 
 def commands_help() -> str:
     parent = click.Context(cli, info_name="chunksink", **cli.context_settings)
-    return "\n\n".join(_help_below(cli, parent))
+    return "\n\n".join([f"```text\n{cli.get_help(parent)}\n```", *_help_below(cli, parent)])
 
 
 def _help_below(group: click.Group, parent: click.Context) -> Iterator[str]:

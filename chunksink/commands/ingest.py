@@ -87,8 +87,8 @@ class _SourcePath(click.Path):
     type=click.IntRange(min=0),
     default=0,
     metavar="N",
-    help="Allow --prune to remove up to N sources of a folder that is empty or gone, and allow up to N sources to lose "
-    "most of their chunks, even if that is a large share of all. With --sync also for the index.",
+    help="Let --prune remove the sources of a folder that is empty or gone, if there are at most N. Let up to N "
+    "sources lose most of their chunks. With --sync, the sync may also remove or shrink up to N sources.",
 )
 @click.option(
     "--chunking",
