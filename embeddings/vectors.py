@@ -66,8 +66,9 @@ class EmbedReport:
 
     @property
     def reused(self) -> int:
-        """Items whose vector was in the cache, or was computed for an earlier item."""
-        return self.texts - self.encoded - self.refused
+        """Items whose vector was in the cache, or was computed for an earlier item; 0 if workers have computed more
+        vectors than this process has requested yet."""
+        return max(0, self.texts - self.encoded - self.refused)
 
 
 def vectors_for(

@@ -60,9 +60,9 @@ class RetireReport:
     """How retiring a partition affects families."""
 
     removed: int
-    """Families that only this partition had and that an index has."""
+    """Families that were only in this partition and that a build still has: they will be removed."""
     returning: int
-    """Families that its tombstones withdrew and other partitions have."""
+    """Families that only its tombstones withdrew: other partitions have them, so they come back."""
 
 
 @dataclass(frozen=True)
@@ -170,8 +170,8 @@ class Catalog:
         return _keys(self._db, "state <> ?", VALID)
 
     def findings(self, limit: int = -1, partition: str | None = None) -> list[Finding]:
-        """The findings of all partitions or of one, as they were last read; errors first, and damaged files first,
-        since damage causes other findings."""
+        """The findings of all partitions or of one, as they were last read. Errors come before warnings. Among errors
+        wrong checksums come first, since damage causes other findings."""
         rows = self._db.execute(
             "select code, severity, partition, line, detail from finding where partition = coalesce(?, partition) "
             "order by severity <> 'error', code <> ?, partition, line limit ?",

@@ -81,7 +81,8 @@ class Convergence:
             return Plan(db, [*builds, *empty], removals=self.session.catalog.is_whole(), empty=empty)
 
     def run(self, plan: Plan) -> None:
-        """Execute the plan and check the builds. Scanned builds get another plan, which is not reported."""
+        """Execute the plan and check the builds. If the check scans builds, another plan is executed; its families and
+        deletions are not added to the report."""
         reported = {target.sink: target.build_id for target in self._answering()}
         for _ in range(_ROUNDS):
             if plan.is_empty():

@@ -97,7 +97,8 @@ class DocumentEmbedder:
         return import_segments(self._cache, storage, names)
 
     def note_computed(self, texts: int, text_bytes: int, length: int, problems: Mapping[bytes, str]) -> None:
-        """Count what another process has computed. It is not tried again here."""
+        """Count what another process has computed. Texts in `problems`, which it could not embed, are not tried again
+        here."""
         self.report.encoded += texts
         self.report.encoded_bytes += text_bytes
         self.report.encoded_length += length
@@ -111,7 +112,7 @@ class DocumentEmbedder:
     def drop_outdated(self) -> None:
         """Remove old vectors that were not replaced after `recompute_all`: no current text needs them."""
         if last := self._cache.last_outdated(self.info.fingerprint):
-            if self.info.device == "endpoint":  # not earlier: other runs compare it with the old model's probes
+            if self.info.device == "endpoint":  # only now: until here other runs compare it with the old model's probes
                 cache_probes(self._encoder, self._cache)
             drop(self._cache, outdated_rows(self._cache, self.info.fingerprint, last))
 

@@ -17,7 +17,7 @@ class InvalidBus(RebuildError):
 
 
 class NotVerified(RebuildError):
-    """The engine differs from what was written; the live generation is untouched."""
+    """An engine differs from what was written, or the chunks kept changing during a rebuild."""
 
 
 class WorseAnswers(RebuildError):
@@ -62,11 +62,11 @@ class NotMissing(RebuildError):
 
 @dataclass(frozen=True)
 class Removal:
-    """A removal that needs a flag. If the brake stops a flip because of refusals, it counts documents, not sources."""
+    """A removal that needs a flag. If a flip was stopped because of refusals, `removed` and `total` count documents,
+    else sources."""
 
     removed: int
     total: int
-    """All sources in the index."""
     flag: str
     """The flag that allows it."""
     chunks: int = 0

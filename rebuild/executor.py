@@ -31,8 +31,8 @@ from chunksink.sinks.document import Family, Vectors
 EMBEDDED_AT_ONCE = 512
 """Documents, where a long text counts as several: a few seconds of work, so that progress is visible."""
 WRITTEN_AT_ONCE = PART
-"""Documents of a batch: a flush takes a second or more, even after few documents. A part of a large family that has
-this size ends its batch, so that no batch has two parts of one family. The first batch is smaller."""
+"""Documents of a batch: a flush takes a second or more, even after few documents. Each part of a large family, except
+the last, has this size and so ends its batch: no batch has two parts of one family. The first batch is smaller."""
 REMOVED_AT_ONCE = 5000
 """Families."""
 

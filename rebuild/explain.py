@@ -1,4 +1,6 @@
-"""Explains why a chunk is in the index or not, from the records, the chunks and the engines. Nothing is changed.
+"""Explains why a chunk is in the index or not, from the records, the chunks and the engines.
+
+Nothing is changed, except that a partition that differs from the catalog is marked to be read again.
 
 A chunk may be in several partitions; each place is judged on its own. The document that a sink should have is projected
 again from the chunks and compared with the engine's copy.

@@ -43,7 +43,8 @@ def _switch_back(session: Session, begun: Generation) -> None:
 
 
 def roll_back(session: Session) -> Generation:
-    """Switch back to the previous generation. An unfinished rollback is completed, not undone."""
+    """Switch back to the previous generation. If a rollback was interrupted, this completes it and does not switch back
+    again."""
     begun = session.state.begun_flip()
     is_rollback = begun is not None and begun == session.state.previous_or_none()
     live = live_generation(session)

@@ -161,7 +161,7 @@ def plan_sync(
 def require_plan(
     session: Session, live: Generation, embedder: DocumentEmbedder, named: str, *, adopt: bool = False
 ) -> None:
-    """OtherPlan if the plan is not the named one. Call it before recreating builds, which a plan includes."""
+    """OtherPlan if the plan is not the named one. Call it before builds are recreated: the hash covers that, too."""
     if len(named) < _LEAST_DIGITS:
         raise UnknownPlan(
             f"{named!r:.100} is too short for the hash of a plan: use {_LEAST_DIGITS} or more of the digits that "
@@ -219,11 +219,11 @@ def forecast(session: Session, planned: SyncPlan, model: ModelInfo, price: float
 
 def _brake(session: Session, live: Generation | None, planned: SyncPlan) -> Removal | None:
     """The removal that would stop a sync. Unknown before the first index, since there are no records of the engines."""
-    if live is None or not session.catalog.is_whole():
+    if live is None:
         return None
-    # A sync that recreates a build checks all live builds.
-    checked = live.builds if planned.empty else planned.builds
-    return large_removal(session.state.db, list(checked.values()))
+    # A rebuild of a new sink checks all live builds.
+    checked = live.builds_of(session.config.sinks) if planned.empty else list(planned.builds.values())
+    return large_removal(session.state.db, checked, removals=session.catalog.is_whole())
 
 
 def _with_vectors(session: Session, live: Generation | None, builds: Mapping[str, str]) -> list[str]:

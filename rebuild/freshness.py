@@ -24,8 +24,8 @@ class Freshness:
 
     lag: float | None
     """Age of the oldest change that the live index has not confirmed; 0 if there is none, None if the chunks are
-    missing. It is counted from the oldest of the files of pending partitions and the runs that met the
-    change, but not from before the last complete update."""
+    missing. The time of the change is estimated: the earliest time of a pending partition's file or of the start of a
+    run that met the change, but not before the last complete update."""
     updated: float | None
     """Age of the last sync, repair or rebuild that confirmed every change."""
     verified: float | None

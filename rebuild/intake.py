@@ -105,8 +105,8 @@ class Intake:
                 self._set_state(key, MISSING, None)
 
     def _accept_changes(self, key: str, on_bytes: OnBytes) -> bool:
-        """Reads only the changed lines of a partition that had no findings. Returns False and changes nothing if the
-        whole partition must be validated."""
+        """Accepts a partition that had no findings, and validates only families with changed lines. Returns False and
+        changes nothing if the whole partition must be validated."""
         if not self._had_no_finding(key):
             return False
         signature, is_settled = self._settled_signature(key)

@@ -19,7 +19,7 @@ from chunksink.rebuild.state import Generation, State
 WAIT_SECONDS = 10.0
 """How long to wait for another run at the start."""
 WAIT_BETWEEN_SECONDS = 6 * 3600.0
-"""How long to wait for a sync in the middle of a rebuild."""
+"""How long to wait for a sync in the middle of a rebuild or a verify."""
 LEASES = "leases"
 
 
@@ -67,7 +67,7 @@ def writing(home: Path, wait_seconds: float = WAIT_SECONDS) -> AbstractContextMa
 
 
 def held_locks(home: Path) -> tuple[str, ...]:
-    """The locks that are held now. The check takes a shared lock for a moment, which blocks nobody."""
+    """The locks that are held now. The check takes a shared lock for a moment, which no waiting run notices."""
     return tuple(name for name in ("writer", "rebuild") if _is_held(_lock_file(home, name)))
 
 

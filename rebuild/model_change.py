@@ -67,5 +67,5 @@ def _shares(
 
 
 def _nearest(reader: VectorReader, vector: Vectors) -> set[str]:
-    # The first hit is the chunk itself under any model.
+    # The first hit is the chunk itself, or one with the same text.
     return {hit.id for hit in reader.query(vector, NEIGHBOURS + 1)[1:]}

@@ -1,7 +1,7 @@
-"""Decides which builds belong to this home: by their markers, by the records or, if both are lost, by their content.
+"""Decides which builds belong to this home: by markers, records or, without a marker, by the content and its receipts.
 
-A sink's public name is changed only if it shows a build of this home or one that may be adopted. Builds of this home
-without a record are scanned before anything replaces them.
+A sink's public name is changed only if it shows a build of this home or one that may be adopted. Of the builds of this
+home without a record, the most likely one of each sink is scanned before anything replaces it.
 """
 
 from collections.abc import Iterable
@@ -73,8 +73,8 @@ def shown_build(session: Session, sink: Sink, *, adopt: bool, sign: bool = False
 def _check_unmarked(session: Session, sink: Sink, recorded: str, *, adopt: bool, sign: bool) -> None:
     """Called if the public name shows no build with a marker.
 
-    If the recorded build has documents but no marker, raises `OtherHome` unless most of a sample of them are of sources
-    in the records, or `adopt` is set.
+    If the recorded build has documents but no marker: OtherHome, unless `adopt` is set or most of a sample of its
+    documents belong to sources with a receipt for this build.
     """
     db = session.state.db
     if recorded in sink.builds():

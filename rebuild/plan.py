@@ -26,10 +26,10 @@ _PAGE = 50
 _UNHASHED = 100
 """Families that are read together, with their texts in memory."""
 
-# `leaves`: how many documents fewer the family will have.
+# `fewer`: by how many documents the family will shrink.
 _TABLES = """
 create temp table if not exists planned (
-    family text, build text, action text, recorded int, leaves int,
+    family text, build text, action text, recorded int, fewer int,
     primary key (family, build)) without rowid;
 create temp table if not exists to_write (place integer primary key, family text);
 """
@@ -192,7 +192,7 @@ class Plan:
     def shrinkage(self, build: str, *, confirmed: bool = False) -> int:
         """How many chunks the build loses by this plan, or by the part of it that is already `confirmed`."""
         planned = f"({_CONFIRMED})" if confirmed else "planned"
-        return number(self._db, f"select coalesce(sum(leaves), 0) from {planned} where build = ?", [build])
+        return number(self._db, f"select coalesce(sum(fewer), 0) from {planned} where build = ?", [build])
 
     def is_large_removal(self, builds: Collection[str]) -> bool:
         """Whether the brake must check this plan."""

@@ -127,8 +127,8 @@ class Rebuild:
         self.session.refresh()
         self.options.require_valid(self.session)
         live = self.live = self.session.state.live_or_none()  # a rollback may have changed it
-        builds = self.recovered if live is None else list(live.builds.values())
-        brake(self.session.state.db, builds, self.options.allow_deletions)
+        builds = self.recovered if live is None else live.builds_of(self.session.config.sinks)
+        brake(self.session.state.db, builds, self.options.allow_deletions, removals=True)
 
     def _begin(self) -> Generation:
         """The generation to fill: an unfinished one if this run can continue it, else a new one."""

@@ -25,16 +25,16 @@ _NAMED = 100
 _WITHHELD = "removal withheld while a partition is missing or invalid"
 
 _RECORDED = "receipt where build in (select value from json_each(:builds)) and documents > 0"
-# For each family in the builds, how many documents were confirmed. Those of other programs never were: they may be
+# For each family in the builds, how many documents were confirmed. Families of other programs never were: they may be
 # removed without a flag.
 _CONFIRMED = f"""
 select family, max(iif(family_hash <> '', documents, coalesce(confirmed, 0))) as had
-from {_RECORDED} group by family
+from {_RECORDED} group by family having had > 0
 """
 # Families that a run would remove, where `chunks` is null, or that would lose most of their chunks.
 _LOST = f"""
 select family, had, chunks from ({_CONFIRMED}) left join current using (family)
-where family not in (select family from held) and (chunks is null or chunks * {SHRUNK} < had)
+where family not in (select family from held) and (chunks is null and :removals or chunks * {SHRUNK} < had)
 """
 # A family that was withdrawn before its partition was lost is in no index, so it is not held.
 _HELD = f"""
@@ -46,15 +46,15 @@ and exists (select 1 from partition where state <> 'valid') and {GONE}
 """
 
 
-def large_removal(db: Database, builds: Sequence[str], allowed: int = 0) -> Removal | None:
-    """The removal from these live builds that the brake would stop."""
-    total, total_chunks = db.execute(
-        f"select count(*), coalesce(sum(had), 0) from ({_CONFIRMED})", _named(builds)
-    ).fetchone()
+def large_removal(db: Database, builds: Sequence[str], allowed: int = 0, *, removals: bool) -> Removal | None:
+    """The removal from these live builds that the brake would stop. `removals` is False while a partition is missing or
+    invalid: then no source is removed, but sources may lose chunks."""
+    values = _named(builds)
+    total, total_chunks = db.execute(f"select count(*), coalesce(sum(had), 0) from ({_CONFIRMED})", values).fetchone()
     removed, affected, chunks = db.execute(
         "select count(*) filter (where chunks is null), count(*), coalesce(sum(had - coalesce(chunks, 0)), 0) "
         f"from ({_LOST})",
-        _named(builds),
+        values | {"removals": removals},
     ).fetchone()
     is_large = is_large_loss(removed, total, LEAST_SOURCES) or is_large_loss(chunks, total_chunks, LEAST_CHUNKS)
     if is_large and affected > allowed:
@@ -62,15 +62,14 @@ def large_removal(db: Database, builds: Sequence[str], allowed: int = 0) -> Remo
     return None
 
 
-def brake(db: Database, live_builds: Sequence[str], allowed: int) -> None:
+def brake(db: Database, live_builds: Sequence[str], allowed: int, *, removals: bool) -> None:
     """Stop a run that would remove a large share of the live index, unless `allowed` covers it."""
-    removal = large_removal(db, live_builds, allowed)
+    removal = large_removal(db, live_builds, allowed, removals=removals)
     if removal is None:
         return
     label = f"select nullif(max(label), '') from {_RECORDED} and family = lost.family"
-    examples = f"select had > 0, coalesce(({label}), family) from ({_LOST}) lost order by had > 0 desc, 2 limit 3"
-    rows = db.execute(examples, _named(live_builds)).fetchall()
-    names = ", ".join(name for is_confirmed, name in rows if is_confirmed == rows[0][0])
+    examples = f"select coalesce(({label}), family) from ({_LOST}) lost order by 1 limit 3"
+    names = ", ".join(name for (name,) in db.execute(examples, _named(live_builds) | {"removals": removals}))
     raise Brake(
         removal,
         f"{removal.sources} would be removed or lose most of their chunks; the index is unchanged. "

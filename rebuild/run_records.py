@@ -67,7 +67,7 @@ def newest_run(home: Path, *commands: str) -> RunRecord | None:
 
 
 def last_update(home: Path) -> RunRecord | None:
-    """The last run that updated the live index, or may be updating it now."""
+    """The last sync, repair or rebuild that did not end with an error. It may have been killed, or still run."""
     return next((run for run in past_runs(home, *UPDATES) if not run.was_stopped), None)
 
 
@@ -128,7 +128,7 @@ def _seconds(started_at: str, ended_at: str) -> float | None:
 
 
 def blank(home: Path, names: Iterable[str]) -> int:
-    """Erases lines that have one of these names, as a whole text or as words of one. Returns how many."""
+    """Blanks each line with a text that contains one of these names as whole words. Returns how many."""
     as_json = {name: orjson.dumps(name)[1:-1] for name in names}
     blanked = 0
     for file in _files(home):

@@ -73,7 +73,7 @@ _FORGET = (
     # Keeps receipts of families whose documents were all refused: a scan cannot find them.
     "delete from receipt where build = :build and family not in (select family from stored_family) "
     f"and not (documents = 0 and family in ({_UP_TO_DATE}) and family not in (select family from drift))",
-    # Refused documents that wait to be sent again keep their intent. In held families it would stay open.
+    # An intent stays if refused documents of its family are to be sent again. No run would close one of a held family.
     "delete from intent where build = :build and (family in (select family from held) "
     "or family not in (select family from dead_letter where build = :build))",
 )
@@ -117,6 +117,9 @@ class DriftedSource:
     changed: int
 
 
+_COMPARED = "family in (select family from current) and family not in (select family from held)"
+
+
 @dataclass(eq=False)
 class Scan:
     """One scan of one build, in temporary tables of the connection until the next scan."""
@@ -132,9 +135,9 @@ class Scan:
     """Vectors that could not be compared, because their texts have no cached vector."""
 
     def run(self, on_chunks: Progress, *, removals: bool, cached: Lookup | None = None) -> None:
-        """Scan the whole build; with `cached` also compare every vector. Held families are not compared, since they
-        have no valid chunks. `removals` is False while partitions are missing or invalid: then documents without a
-        source do not count as extra."""
+        """Scan the whole build; with `cached` also compare every vector. Held families are not compared, since
+        their chunks are missing, invalid or contradictory. `removals` is False while partitions are missing or
+        invalid: then documents without a source do not count as extra."""
         for page in unhashed(self.db):
             self.reader.project(page)
         self._read(self.build.scan(content=True) if self.build else (), on_chunks)
@@ -255,8 +258,9 @@ class Scan:
             for stored, key in zip(page, keys, strict=True):
                 if stored.vector is None:
                     yield stored.id
-                elif key not in expected:
-                    self.unjudged += 1
+                elif key not in expected:  # drift already if it is not in our form or in no current family
+                    compared = f"stored where id = ? and {_COMPARED}"
+                    self.unjudged += stored.document is not None and exists(self.db, compared, [stored.id])
                 elif not _same(stored.vector, *expected[key]):
                     yield stored.id
 

@@ -56,8 +56,8 @@ create index finding_partition on finding (partition);
 create table tombstone (partition text, parent_id text, document_id text, at text, tenant_id text);
 create index tombstone_parent on tombstone (parent_id);
 create index tombstone_document on tombstone (document_id);
--- Chunks have ids, so that a chunk that moves within its file changes only the index of places. `line`: the hash of its
--- line.
+-- Chunks have ids, so that only the index `chunk_place` is updated when a chunk moves within its file. `line`: the hash
+-- of its line.
 create table chunk (
     id integer primary key, partition text, offset integer, length integer, family text, parent_id text,
     document_id text, chunk_id text, text_hash text, source_checksum text, version text, created_at text, line blob);
@@ -77,8 +77,8 @@ _DECISIONS = """
 -- Each version of a family in a partition.
 create table edition (family text, partition text, document_id text, source_checksum text, version text);
 create index edition_family on edition (family, partition);
--- A family's last version in one partition, with its rank. `content` is the hash of its lines; if it has not changed,
--- the projected documents are the same.
+-- A family's last version in one partition. `rank` is a time: the newest `created_at` of its chunks if all have one,
+-- else the manifest's. `content` is the hash of its lines; if it has not changed, the projected documents are the same.
 create table standing (
     family text, partition text, taken integer, parent_id text, source_checksum text, first_offset integer,
     chunks integer, versions integer, rank text, content blob, primary key (family, partition)) without rowid;

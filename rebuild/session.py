@@ -57,7 +57,8 @@ class RunOptions:
     adopt: bool = False
     """Take over builds of another home."""
     allow_deletions: int = 0
-    """Allow up to this many deletions, even above the safety limit."""
+    """How many sources may be removed or lose most of their chunks although the brake would stop the run. For refusals
+    in a rebuild: how many documents."""
     deep: bool = False
     """In scans, also compare every vector with the cached one."""
 
@@ -111,7 +112,7 @@ class Session:
         for embedder in self.embedders.opened:
             done = embedder.report
             work["vectors", "computed"] += done.encoded
-            work["vectors", "reused"] += max(0, done.reused)
+            work["vectors", "reused"] += done.reused
             work["tokens", ""] += embedder.tokens
             work["cost", ""] += embedder.tokens / 1_000_000 * (self.token_price(embedder) or 0)
         with self.lock(WAIT_SECONDS if work["vectors", "computed"] else 0.0):

@@ -1,8 +1,9 @@
 """Spot checks: every sync compares the next part of each live build with the chunks.
 
-Marker and count do not change when another program overwrites documents. A part is a hundredth of the build, at most
-`MOST_DOCUMENTS`. So a pass over the whole build, called a round, takes a known number of syncs. Sources that are held,
-that differ anyway, or that are larger than `LARGEST` are left out.
+Marker and count do not change when another program overwrites documents. A part is a hundredth of the build, within
+`LEAST_DOCUMENTS` and `MOST_DOCUMENTS`; for some builds ten times as much. So a pass over the whole build, called a
+round, takes a known number of syncs. Sources that are held, that differ anyway, or that are larger than `LARGEST` are
+left out.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class SpotCheck:
         return Coverage(self._since, -(-documents // _size(documents)))
 
     def finds_drift(self, build: Build, scan: Scan) -> bool:
-        """Compare the next part. If it differs, the caller must scan the whole build, which calls `note_scan`.
+        """Compare the next part. If it differs, the caller must scan the whole build and then call `note_scan`.
 
         A build that can show that nobody has written to it is skipped once its rounds are done.
         """

@@ -6,7 +6,7 @@ The transaction that moves the pointer commits a flip. The file can be lost: a r
 import errno
 import os
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -56,6 +56,10 @@ class Generation:
     @property
     def holds_vectors(self) -> bool:
         return self.model_fingerprint != NO_MODEL.fingerprint
+
+    def builds_of(self, sinks: Collection[str]) -> list[str]:
+        """The builds of these sinks; all if they have none."""
+        return [build for sink, build in self.builds.items() if sink in sinks] or list(self.builds.values())
 
 
 def can_write(folder: Path) -> bool:
@@ -171,7 +175,8 @@ class State(Store):
         return exists(self.db, "build where id = ? and generation <> ?", [build_id, generation.id])
 
     def forget_build(self, generation: Generation, sink: str) -> None:
-        """Delete the generation's build in this sink, and the generation with its last build."""
+        """Forget the generation's build in this sink, and its records unless another generation shares it. With its
+        last build, the generation itself is forgotten."""
         with write_transaction(self.db):
             self.db.execute("delete from build where generation = ? and sink = ?", [generation.id, sink])
             for table in RECORDS_OF_BUILD:

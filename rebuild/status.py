@@ -1,6 +1,7 @@
 """The state of a home: what readers see, what is held, due or under way, without asking an engine.
 
-It is read from `state.db`, the run records, and the names and times of the files of the bus.
+It is read from `state.db`, the run records, and the names and times of the files of the bus. Only names of held sources
+without a receipt are read from chunks.
 """
 
 from collections.abc import Callable, Collection
@@ -48,8 +49,8 @@ class BuildStatus:
     open_intents: int
     """Families in an unknown state: a run was stopped while writing them, or they must be sent again."""
     to_write: int
-    """Families that the build has not confirmed in the current version, or in an unknown state; the next sync compares
-    or writes them."""
+    """Families whose current version the build has not confirmed, or whose state is unknown. The next sync writes them,
+    or finds that they are equal."""
     to_remove: int
     """0 while partitions are missing or invalid, since nothing is removed then."""
     coverage: Coverage
@@ -128,7 +129,7 @@ class HomeStatus:
     ingested_at: str | None
     """When `chunksink ingest` of this home last read sources."""
     updated_at: str | None
-    """When the live index was last synced, repaired or rebuilt."""
+    """Start of the last sync, repair or rebuild that did not end with an error. It may have been killed."""
     last_verify: RunRecord | None
     is_restored: bool
     """Restored from a backup and not synced since. A sync compares it with the engines."""
@@ -177,7 +178,7 @@ def status(
         held=sum(held_by_reason(state.db, ids).values()),
         held_families=tuple(held_families(state.db, root, ids, named)),
         rebuild_due=due(live),
-        brake=large_removal(state.db, ids) if is_whole else None,
+        brake=large_removal(state.db, ids, removals=is_whole),
         locks=locks,
         last_run=next(past_runs(state.home), None),
         ingested_at=None if ingested is None else ingested.started_at,

@@ -182,9 +182,7 @@ def _sync(
 
 
 def _stop_large_removal(session: Session, builds: Sequence[str], options: SyncOptions) -> None:
-    """Apply the brake. While a partition is missing or invalid, nothing is removed."""
-    if session.catalog.is_whole():
-        brake(session.state.db, builds, options.allow_deletions)
+    brake(session.state.db, builds, options.allow_deletions, removals=session.catalog.is_whole())
 
 
 def _retry_refused_texts(session: Session, embedder: DocumentEmbedder, targets: Sequence[Target]) -> None:

@@ -197,6 +197,46 @@ def test_repair_continues_when_a_missing_partition_forbids_removals(home: Home) 
     assert texts(home) == 42
 
 
+def test_brake_counts_shrunken_sources_while_a_partition_is_missing(home: Home) -> None:
+    """Sources that are gone do not count: they are kept."""
+
+    def chunked(chunks: int, *numbers: int) -> list[dict[str, object]]:
+        texts = [f"part {number}" for number in range(chunks)]
+        return [record for number in numbers for record in source(f"docs/{number}.md", *texts, version=str(chunks))]
+
+    commit(home.root, "p1", chunked(20, *range(20)))
+    commit(home.root, "p2", source("docs/missing.md", "a", "b"))
+    home.rebuild()
+    commit(home.root, "p1", chunked(1, *range(1, 20)), at=FEBRUARY)
+    for path in (home.root.chunks_file("p2"), home.root.manifest_file("p2")):
+        path.unlink()
+    with pytest.raises(Brake) as error:
+        home.sync()
+    assert (error.value.removal.removed, error.value.removal.chunks) == (19, 19 * 19)
+    assert texts(home) == 402
+    home.sync(allow_deletions=19)
+    assert texts(home) == 20 + 19 + 2
+
+
+def test_brake_does_not_count_the_build_of_a_sink_that_is_no_longer_used(home: Home) -> None:
+    commit(home.root, "p1", sources(*range(60)))
+    home.rebuild()
+    alone = Home(home.folder, home.root, home.makers[0])
+    for left in (52, 44, 36):
+        commit(home.root, "p1", sources(*range(left)))
+        alone.sync()
+    alone.rebuild()
+    assert len(alone.contents()["fts"]) == 72
+
+
+def test_sources_of_another_program_do_not_count_for_the_brake(home: Home) -> None:
+    of(home, 20)
+    foreign = [each for number in range(15) for each in projected(source(f"foreign/{number}.md", f"other {number}"))]
+    put(home, "memory", foreign)
+    home.sync(scan=True)
+    assert texts(home) == 40
+
+
 def test_settings_are_unchanged_when_the_brake_stops(tmp_path: Path, meilisearch_server: MeilisearchServer) -> None:
     index, settings = f"b{uuid.uuid4().hex[:10]}", dict(SETTINGS)
     meilisearch = meilisearch_in(meilisearch_server, index, settings)

@@ -152,6 +152,17 @@ def test_vector_missing_in_the_cache_is_reported_as_unproved(home: Home) -> None
     assert home.verify(deep=True).ok
 
 
+def test_lost_vectors_of_held_sources_are_no_drift(home: Home) -> None:
+    """No run could compute them, so the verify would never end without drift."""
+    commit(home.root, "p2", source("docs/held.md", "a bird", "a fish"))
+    home.rebuild()
+    home.root.chunks_file("p2").unlink()
+    home.root.manifest_file("p2").unlink()
+    (home.folder / "vectors.db").unlink()
+    home.sync(scan=True, deep=True)
+    assert home.verify(deep=True).ok
+
+
 def test_vectors_of_held_sources_are_not_compared(home: Home) -> None:
     home.rebuild(wrap=altering(lambda vector: vector[::-1].copy()))
     assert not home.verify(deep=True).ok
