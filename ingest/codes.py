@@ -84,8 +84,9 @@ MEANINGS: dict[str, tuple[str, str]] = {
         "put their text into a field named `text`, `content` or, for tables, `rows`",
     ),
     PARTS_LEFT_OUT: (
-        "a file contains more than its text: comments, headers and footers of pages, charts, drawings, pictures "
-        "without a description, or rows beyond the limit of a workbook; counted once for each file, no failure",
+        "a file contains more than its text, such as comments, headers and footers of pages, charts, drawings, "
+        "pictures without a description, or rows beyond the limit of a workbook; counted once for each file or parsed "
+        "document, no failure",
         "nothing; write into the text what belongs to it",
     ),
     SITE_LEFT_OUT: (
@@ -126,7 +127,7 @@ MEANINGS: dict[str, tuple[str, str]] = {
     ),
     EVENT_OUT_OF_ORDER: (
         "an event's segment and ordinal are not after those of the last event in its pane",
-        "correct or sort the log; an append log cannot contain such an event",
+        "correct or sort the log; a recorder that only appends writes its events in order",
     ),
     RECORDING_MALFORMED: (
         "an asciinema recording breaks its format; none of it was read",

@@ -14,7 +14,7 @@ from chunksink.chunkbus.errors import ChunksinkError
 
 
 class IngestError(ChunksinkError):
-    """Sources that cannot become chunks."""
+    """An error of an ingest."""
 
 
 class NotRead(IngestError):

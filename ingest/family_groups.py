@@ -129,7 +129,7 @@ def _complete(
             return
     accepted, notices = [], []
     for member in members:
-        if member.not_indexed is None and (member.chunk_id is None or spool.add_name(member.chunk_id)):
+        if member.not_indexed is None and (member.chunk_id is None or spool.add_chunk_id(member.chunk_id)):
             accepted.append(member)
         elif member.not_indexed is None:
             reason = f"{last.name}: chunk_id {member.chunk_id!r:.80} belongs to another chunk"

@@ -37,7 +37,8 @@ IsRecord = Callable[[Record], bool]
 
 @dataclass(frozen=True, slots=True)
 class NumberedRecord:
-    """A record, and its line, or its number in the array from 1; `data` is its bytes as they are in the file."""
+    """A record, and its line, or its number in the array from 1. `data` is its bytes in the file; a record in a list
+    inside an object is encoded again."""
 
     line: int
     record: Record
@@ -45,7 +46,8 @@ class NumberedRecord:
 
 
 def read_records(path: Path, is_record: IsRecord, limit: int = MAX_LINE_BYTES) -> Iterator[NumberedRecord | Notice]:
-    """Every record in order; an unreadable one is a failure. Raises SourceFailed if the file is no JSON.
+    """Every record in order; an unreadable one is a failure. Raises SourceFailed if the file has only one value, and
+    that is broken or no object.
 
     `is_record` recognises records, to distinguish a file that is one record from an object with a list of records.
     """

@@ -7,6 +7,7 @@ A partition's links are resolved only when it is written; `--checksum` resolves 
 import posixpath
 import re
 import sqlite3
+import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
@@ -32,8 +33,12 @@ _DISPLAY_PATH = re.compile(r"/display/([^/]+)/([^/]+)/?\Z")
 _PAGE_SIGNS = ("/pages/", "/display/", ".action")
 _BETWEEN_WORDS = re.compile(r"[\W_]+")
 
+_ABANDONED_SECONDS = 86_400.0
+"""An unfinished file of this age was left by a killed run."""
+
 Target = tuple[str | None, str | None]
-"""The name of a source and the id of its document; without an id there is no such source."""
+"""The source that a link leads to, and the id of its newest document. The id is None if no such source was ingested;
+both are None if the link leads to no source."""
 
 
 def _links_name(key: str) -> str:
@@ -53,8 +58,9 @@ def make_links(db: sqlite3.Connection, bus: BusRoot, roots: Roots, *, all_again:
     if not missing:
         return 0
     for folder in bus.folders()[-1:]:
-        for unfinished in folder.glob(".*.new"):  # left by a killed run: no other run writes links now
-            unfinished.unlink(missing_ok=True)
+        for unfinished in folder.glob(".*.new"):
+            if time.time() - unfinished.stat().st_mtime > _ABANDONED_SECONDS:  # a run with another home may be writing
+                unfinished.unlink(missing_ok=True)
     targets = _Targets(db, roots.nested())
     return sum(_write(bus, key, targets) for key in missing)
 

@@ -8,12 +8,9 @@ from pathspec import GitIgnoreSpec
 
 from chunksink.chunkbus.brake import allowance_problem
 from chunksink.ingest.errors import IngestRefused
-from chunksink.ingest.formats.markdown.policy import POLICIES
+from chunksink.ingest.formats.markdown.policy import DEFAULT_TENANT, POLICIES
 
 AUTO = "auto"
-DEFAULT_TENANT = "default"
-"""Reserved: the chunking specification v1 puts this name into the ids of chunks without a tenant, so a tenant of this
-name would get the same ids."""
 ROWS = "rows"
 FIELD_ROLES = ("text", "id", "title", "address")
 
@@ -27,10 +24,9 @@ class Options:
     included files are read with any suffix. `fields` maps roles to the names of fields in rows. `prune` removes the
     chunks of vanished sources. `allow_deletions` is the number of sources that may vanish with a whole folder. It is
     also the number that may lose most of their chunks, if these are a large share of all chunks. `chunking` sets the
-    chunking policy of the registered folders around each path and inside it; None leaves it unchanged. `checksum` reads
-    every file, even if its size and times are unchanged. `follow_links` reads linked files outside the named folders
-    too.
-    """
+    chunking policy of the registered folder that names each path, and of those inside it; None leaves it unchanged.
+    `checksum` reads every file, even if its size and times are unchanged. `follow_links` reads linked files outside the
+    named folders too."""
 
     format: str = AUTO
     partition: str = "documents"

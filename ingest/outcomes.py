@@ -150,7 +150,7 @@ class Outcomes:
         """Registered folders that no longer exist, and the number of their sources that keep their chunks."""
         folders: dict[str, int] = {}
         for root in roots:
-            if root.prefix and not root.path.exists():
+            if not root.path.exists():
                 scope = roots.within(root.path)
                 number = sum(scope.contains(origin) for (origin,) in self._db.execute("select origin from family"))
                 folders |= {str(root.path): number} if number else {}

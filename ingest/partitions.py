@@ -2,7 +2,7 @@
 
 import os
 import sqlite3
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from itertools import groupby
 from typing import BinaryIO
@@ -114,6 +114,9 @@ def _origin_of(record: Record, name: str) -> str:
     return origin if isinstance(origin, str) else name
 
 
+_LAST_MOMENT = datetime.max.replace(tzinfo=UTC) - timedelta(microseconds=1)
+
+
 def next_created_at(db: sqlite3.Connection, bus: BusRoot, now: str) -> str:
     """Now, or just after the newest time in the bus, so that no edit is lost if the clock was set back."""
     moment = parse_time(now)
@@ -125,7 +128,7 @@ def next_created_at(db: sqlite3.Connection, bus: BusRoot, now: str) -> str:
             continue  # validation reports it
     newest = max(map(moment_of, stamps), default=moment)
     if stamps and moment <= newest:
-        moment = newest + timedelta(microseconds=1)
+        moment = min(newest, _LAST_MOMENT) + timedelta(microseconds=1)
     return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 

@@ -1,6 +1,7 @@
 """Stage 3: reads changed files into families, whose chunks are spooled to disk until their partition is written.
 
-Results come in the order of the files, with any number of processes. A bad file does not affect the others.
+Results come in the order of the files, with any number of processes. A bad file does not affect the others. An
+unexpected exception of a format is a bug, and ends the run.
 """
 
 import gc

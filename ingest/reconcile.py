@@ -17,7 +17,7 @@ from chunksink.ingest.roots import Roots
 
 _FIRST_MISSING = 5
 NOT_IN_FILE = "its file does not contain it any more"
-VANISHED = "its source vanished"
+VANISHED = "its source vanished or is excluded"
 EMPTIED = "its source has no text any more"
 
 
@@ -48,13 +48,18 @@ def reconcile(
     return _count_missing(db, options, discovery)
 
 
-# Chunks that are passed on unchanged do not name the file they came from.
+# A family that was read again unchanged belongs to the last file that contains it. If the cache was filled from
+# partitions, its origin may be only a guess, its own name: chunks that are passed on unchanged do not name their file.
 _ORIGINS = """
 update family set origin = (
   select max(draft.uri) from draft where draft.family = family.family and draft.digest = family.digest
 ) where exists (
   select 1 from draft
-  where draft.family = family.family and draft.digest = family.digest and draft.uri > family.origin
+  where draft.family = family.family and draft.digest = family.digest and (
+    draft.uri > family.origin
+    or family.origin = family.name and family.origin not in (select uri from found)
+      and family.origin not in (select uri from source)
+  )
 )
 """
 
@@ -113,8 +118,8 @@ select stored.partition, stored.family, '{EMPTIED}' from empty join stored using
 where stored.origin <= empty.uri and not exists (select 1 from draft where draft.family = stored.family)
 """
 
-# Families of this run's tenant that their file no longer contains: it was read completely, or does not exist. A family
-# that another file contains belongs to that file.
+# Families of this run's tenant that their file no longer contains: it was read completely, does not exist, or is
+# excluded. A family that another file contains belongs to that file.
 _MISSING_FAMILIES = """
 select stored.partition, stored.family, stored.name, stored.origin,
   case when found.uri is null then :vanished else :not_in_file end as reason

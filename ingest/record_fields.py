@@ -63,7 +63,7 @@ def without_vectors(rest: Mapping[str, Any]) -> Record:
 
 
 def read_as(type_: type[msgspec.Struct], record: Record) -> Any:
-    """The record as the typed view of its form. Raises RecordRefused."""
+    """The record converted to this type. Raises RecordRefused."""
     try:
         return msgspec.convert(record, type_)
     except msgspec.ValidationError as error:

@@ -6,10 +6,8 @@ from enum import StrEnum
 
 
 class Outcome(StrEnum):
-    """What happened to one file. LEFT_OUT: it is no source, because no format reads it or a link was not followed.
-
-    That is a failure only for a named file.
-    """
+    """What happened to one file. LEFT_OUT: it is no source: no format reads it (a failure if the file was named), a
+    link was not followed, or a folder was skipped."""
 
     PROCESSED = "processed"
     UNCHANGED = "unchanged"
@@ -36,8 +34,8 @@ class IngestReport:
     of all partitions in reach; `carried_over` families belong to no source of this run; `pruned` ones were removed.
     `links` counts links in the written artifacts. `left_out` counts the notices of the found files by code;
     `left_out_from` names the first sources of each code. `kinds` counts files by format; `other_kinds` counts files of
-    no format by suffix. `missing` counts documents that their files no longer contain, or whose files have vanished:
-    they keep their chunks. `missing_from` names the first of these files or documents.
+    no format by suffix. `missing` counts documents that their files no longer contain, or whose files have vanished or
+    are excluded: they keep their chunks. `missing_from` names the first of these files or documents.
     `gone` counts the sources of registered folders that no longer exist, by folder.
     """
 

@@ -44,8 +44,8 @@ def ingest(
     run_id: str | None = None,
     on_source: Callable[[], object] = lambda: None,
 ) -> IngestReport:
-    """Reads these files and folders into partitions. Raises IngestError if the run cannot start
-    or must stop.
+    """Reads these files and folders into partitions. Raises a ChunksinkError, mostly IngestError, if the run cannot
+    start or must stop.
 
     `on_source` is called when a source has been read.
     """

@@ -9,7 +9,7 @@ PRAGMA synchronous = OFF;
 PRAGMA cache_size = -32768;
 CREATE TABLE records (number INTEGER PRIMARY KEY, family TEXT, line INTEGER, data BLOB, sort BLOB);
 CREATE INDEX by_family ON records (family);
-CREATE TABLE names (name TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE chunk_ids (id TEXT PRIMARY KEY) WITHOUT ROWID;
 BEGIN;
 """
 
@@ -52,6 +52,6 @@ class Spool:
             rows = self._database.execute("SELECT line, data FROM records WHERE family = ? ORDER BY number", name)
             yield rows.fetchall()
 
-    def add_name(self, name: str) -> bool:
-        """Saves the chunk's id. Returns whether it is new."""
-        return self._database.execute("INSERT OR IGNORE INTO names VALUES (?)", (name,)).rowcount == 1
+    def add_chunk_id(self, chunk_id: str) -> bool:
+        """Saves the id. Returns whether it is new."""
+        return self._database.execute("INSERT OR IGNORE INTO chunk_ids VALUES (?)", (chunk_id,)).rowcount == 1

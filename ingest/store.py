@@ -60,7 +60,7 @@ class IngestStore(Store):
 
     @contextmanager
     def run(self, bus: BusRoot) -> Iterator[sqlite3.Connection]:
-        """The connection for one run, with empty run tables, and an empty cache if it is about another bus.
+        """The connection for one run, with empty run tables. If the cache is about another bus, it is emptied, too.
 
         Raises IngestBusy if another run uses it.
         """
@@ -116,8 +116,8 @@ class IngestStore(Store):
 
 
 def signature_columns(signature: Signature | None) -> dict[str, int | None]:
-    """The columns of a signature in `found` and `source`; None: an equal one would not prove that the file is
-    unchanged."""
+    """The columns of a signature in `found` and `source`; null if the file cannot be examined, or if an equal signature
+    would not prove that it is unchanged."""
     numbers = signature.numbers() if signature else (None,) * 4
     return dict(zip(("size", "mtime_ns", "ctime_ns", "inode"), numbers, strict=True))
 
@@ -150,8 +150,11 @@ def why_no_chunks(home: Path, source: str) -> str | None:
         return None
     with IngestStore(home) as store:
         attempt = store.last_attempt(source)
-    if attempt is None or (code := attempt["error_type"]) is None:
-        return None
+        if attempt is None or (code := attempt["error_type"]) is None:
+            return None
+        current = "select 1 from source_family where uri = ? and is_current"
+        if store.db.execute(current, [attempt["source_uri"]]).fetchone():  # it was read in part
+            return None
     meaning, remedy = MEANINGS.get(code, ("it was not read", "correct the source"))
     name, run = attempt["source_uri"], attempt["run_id"]
     return f"{name} has no chunks: {code}, {meaning}. What to do: {remedy}. `chunksink runs {run}` shows that ingest"

@@ -29,7 +29,7 @@ def readable(text: str) -> str:
 
 
 def is_unfinished(text: str) -> bool:
-    """Whether the text ends inside an escape sequence."""
+    """Whether the text ends after ESC or inside a CSI sequence (`ESC [ ...`)."""
     return _UNFINISHED.search(text[-_LONGEST_UNFINISHED:]) is not None
 
 

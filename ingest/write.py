@@ -56,7 +56,7 @@ def write_partitions(
     notices: Mapping[str, Notices],
     reloaded: frozenset[str],
 ) -> Written:
-    """Executes `arrival` and `departure`.
+    """Writes the changes that the tables `arrival` and `departure` list.
 
     Also writes a named partition that does not exist yet, and partitions whose notices have changed. The notices of
     `reloaded` partitions are unknown, so they do not count as changed.

@@ -44,6 +44,14 @@ class Part(NamedTuple):
     gap: str = "\n\n"
 
 
+def read_whole(source: Source) -> bytes:
+    """The file as it was when its checksum was computed. SourceFailed if it is too large for memory."""
+    if source.size > _MAX_FILE_BYTES:
+        raise SourceFailed(codes.CHUNKING_FAILED, f"it is larger than {_MAX_FILE_BYTES >> 20} MiB; split it")
+    with source.path.open("rb") as file:
+        return file.read(source.size)
+
+
 class DocumentFormat(CutByPolicy, Format):
     """A file that is one document. Its library is imported when a file is read."""
 
@@ -70,8 +78,7 @@ class DocumentFormat(CutByPolicy, Format):
     def read(self, source: Source) -> Iterator[Item]:
         _ = self.parser  # raises if a library is missing
         left_out: Counter[str] = Counter()
-        with source.path.open("rb") as file:
-            document, places = self._convert(file.read(source.size), left_out)
+        document, places = self._convert(read_whole(source), left_out)
         for item in chunk_document(document, source, self, self.policy):
             for record in item.chunks if isinstance(item, Family) and places else ():
                 self._locate(record, places)
@@ -80,8 +87,6 @@ class DocumentFormat(CutByPolicy, Format):
             yield Notice(codes.PARTS_LEFT_OUT, f"left out: {', '.join(counts)}", is_failure=False)
 
     def _convert(self, data: bytes, left_out: Counter[str]) -> tuple[Structure, Places]:
-        if len(data) > _MAX_FILE_BYTES:
-            raise SourceFailed(codes.CHUNKING_FAILED, f"it is larger than {_MAX_FILE_BYTES >> 20} MiB; split it")
         try:
             with warnings.catch_warnings(action="ignore"):
                 return self.convert(data, left_out) if data else build_document(())

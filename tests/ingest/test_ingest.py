@@ -10,7 +10,7 @@ from chunksink.ingest.codes import CHUNKING_FAILED, RECORD_FORM_UNKNOWN, SOURCE_
 from chunksink.ingest.errors import IngestBusy, IngestRefused
 from chunksink.ingest.options import Options
 from chunksink.ingest.run import ingest
-from chunksink.ingest.store import IngestStore
+from chunksink.ingest.store import IngestStore, why_no_chunks
 from tests.ingest.bench import Bench
 from tests.ingest.chunks.samples import canonical_chunk
 
@@ -310,3 +310,22 @@ def test_two_families_with_one_chunk_id_cannot_share_a_partition(bench: Bench, n
     report = bench.ingest()
     assert [failure.code for failure in report.failures] == ["INTEGRITY_VIOLATION:duplicate_ids"]
     assert bench.texts() == {"cat": ["The cat."]}
+
+
+def test_chunk_of_the_last_possible_moment_does_not_stop_later_runs(bench: Bench) -> None:
+    bench.write("a.md", "# A\n")
+    bench.ingest()
+    records = [record | {"hashes": {}, "created_at": "9999-12-31T23:59:59.999999Z"} for record in bench.records()]
+    bench.write("x.jsonl", records)
+    bench.ingest()
+    bench.write("b.md", "# B\n")
+    assert bench.ingest().processed == 1
+
+
+def test_reason_for_a_file_without_chunks_is_none_if_it_was_read_in_part(bench: Bench) -> None:
+    bench.write("rows.jsonl", [{"id": "1", "text": "A cat."}, {"id": "2", "text": 5}, {"id": "3", "text": "A mat."}])
+    bench.write("broken.pdf", b"no PDF")
+    report = bench.ingest()
+    assert (report.documents, len(report.failures)) == (2, 2)
+    assert why_no_chunks(bench.home, "docs/rows.jsonl") is None
+    assert why_no_chunks(bench.home, "docs/broken.pdf")

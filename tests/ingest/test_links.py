@@ -1,5 +1,7 @@
 """Link artifacts: every link with the source that it leads to."""
 
+import os
+
 import pytest
 
 from tests.ingest.bench import Bench
@@ -93,8 +95,13 @@ def test_an_artifact_that_is_missing_is_made_again(bench: Bench) -> None:
     bench.ingest()
     before = bench.files()
     (bench.bus.path / "links" / "documents.jsonl").unlink()
-    (bench.bus.path / "links" / ".documents.0123456789abcdef.new").write_text("killed")
+    killed, written_now = (bench.bus.path / "links" / f".documents.{name}.new" for name in ("0123456789abcdef", "f"))
+    killed.write_text("of a killed run")
+    os.utime(killed, (0, 0))
+    written_now.write_text("of a run with another home")
     bench.ingest()
+    assert written_now.exists()
+    written_now.unlink()
     assert bench.files() == before
 
 

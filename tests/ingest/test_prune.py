@@ -1,6 +1,7 @@
 """Sources that vanished keep their chunks until a run prunes."""
 
 import os
+import shutil
 
 import pytest
 
@@ -31,6 +32,23 @@ def test_a_vanished_source_stays_until_prune_removes_it_with_a_tombstone(three: 
     assert three.names() == {"docs/b.md", "docs/sub/c.md"}
     assert len(three.manifest().tombstones) == 1
     assert three.ingest(prune=True).written is False
+
+
+@pytest.mark.parametrize("name", ["aaa.md", "zzz.md"])
+def test_chunks_passed_on_unchanged_stay_when_the_home_was_lost(name: str, bench: Bench) -> None:
+    """Their partition does not name the file that contains them, only their source, which is no file."""
+    bench.write(name, "# A\n\nText.\n")
+    bench.ingest()
+    records = [record | {"hashes": {}} for record in bench.records()]
+    for record in records:
+        record["provenance"]["inputs"] = []
+    bench.remove(name)
+    bench.write("export.jsonl", records)
+    assert bench.ingest(prune=True).missing == 0
+    shutil.rmtree(bench.home)
+    for _ in range(2):
+        report = bench.ingest(prune=True)
+        assert (report.missing, report.pruned, report.documents) == (0, 0, 1)
 
 
 def test_the_tombstone_of_a_source_that_came_back_is_older_than_it(three: Bench) -> None:

@@ -163,6 +163,13 @@ def test_refused_run_does_not_change_the_policy(project: Bench) -> None:
     assert chunking_of_roots(project) == {"docs": "v1"}
 
 
+def test_sources_of_a_gone_folder_without_label_are_reported(project: Bench) -> None:
+    project.write("../other/c.md", "# C\n")
+    project.ingest("../other", base=project.folder / "other")
+    project.remove("../other")
+    assert project.ingest().gone == {str(Path(project.folder.resolve(), "other")): 1}
+
+
 def test_sources_of_a_folder_that_is_gone_are_reported_and_can_be_removed(project: Bench) -> None:
     project.write("../other/c.md", "# C\n")
     project.ingest("../other")

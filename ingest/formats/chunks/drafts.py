@@ -70,7 +70,8 @@ class MarkdownChunk(msgspec.Struct, gc=False, kw_only=True):
 
 
 def markdown_draft(numbered: NumberedRecord, source: Source) -> Draft:
-    """Its id depends on tenant, document and version. If the source has no name, the document is the source."""
+    """Keeps the record's `chunk_id`, which depends on tenant, document and version. A source without a name is
+    identified by its `document_id`."""
     record = numbered.record
     chunk: MarkdownChunk = read_as(MarkdownChunk, record)
     return foreign_draft(
@@ -94,7 +95,7 @@ class ChunkSource(msgspec.Struct, gc=False):
 
 
 class StructuralChunk(msgspec.Struct, gc=False, kw_only=True):
-    """The fields of specification 003 that identity uses. Its source is the document."""
+    """The fields of specification 003 that identity uses. `source` is the document that the chunk was cut from."""
 
     id: Name
     text: str

@@ -25,7 +25,7 @@ _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 
 
 class IrFormat(Format):
-    """Reads canonical documents. A family states its size, so it is complete or skipped."""
+    """Reads canonical documents. A family states its number of chunks, so it is read completely or not at all."""
 
     name = "ir"
     suffixes = (".jsonl", ".ndjson", ".json")

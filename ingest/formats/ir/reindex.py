@@ -27,7 +27,6 @@ class Outdated:
     """A record to extract again; `differences` are (name, its value, the current value)."""
 
     path: str
-    record_id: str
     differences: tuple[tuple[str, Any, Any], ...]
 
 
@@ -60,7 +59,7 @@ def outdated(records: Iterable[Record], current: Current) -> Iterator[Outdated]:
         ]
         differences = tuple(entry for entry in compared if entry[1] != entry[2])
         if differences:
-            yield Outdated(first_string(record, "source.path") or "", first_string(record, "id") or "", differences)
+            yield Outdated(first_string(record, "source.path") or "", differences)
 
 
 def _made_by(record: Record) -> tuple[str, str, Record, str]:

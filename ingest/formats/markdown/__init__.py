@@ -22,12 +22,10 @@ class MarkdownFormat(CutByPolicy, Format):
     parser = (PARSER_NAME, PARSER_VERSION)
 
     def read(self, source: Source) -> Iterator[Item]:
-        from chunksink.ingest.formats.document_format import chunk_document
+        from chunksink.ingest.formats.document_format import chunk_document, read_whole
         from chunksink.ingest.formats.markdown.normalise import decode
         from chunksink.ingest.formats.markdown.structure import parse
 
-        with source.path.open("rb") as file:
-            text = decode(file.read(source.size))
         is_mdx = source.uri.lower().endswith(".mdx")
-        document = parse(text, is_mdx=is_mdx, drops_directives=self.policy.drops_directives)
+        document = parse(decode(read_whole(source)), is_mdx=is_mdx, drops_directives=self.policy.drops_directives)
         yield from chunk_document(document, source, self, self.policy)

@@ -39,7 +39,8 @@ _COUNTED_WHOLE = 64  # characters for each token of the hard maximum; in a longe
 
 
 class Slice(NamedTuple):
-    """A stretch of text that is cut only where no passage could hold it."""
+    """A stretch of text that is cut only if no passage could hold it, or if a passage needs a part to reach its
+    minimum."""
 
     start: int
     end: int

@@ -11,6 +11,8 @@ from chunksink.ingest.formats.markdown import tokens
 PARSER_NAME = "markdown-it-py"
 PARSER_VERSION = version(PARSER_NAME)
 CANONICALIZER_NAME = "chunksink-markdown"
+DEFAULT_TENANT = "default"
+"""Reserved: the ids of chunks without a tenant contain this name, so a tenant of this name would get the same ids."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,8 @@ class Policy:
     hard_max: int = 520
     overlap_percent: int = 15
     minimum: int = 0
-    """No chunk is smaller, unless its section is."""
+    """No chunk is smaller, unless its section is, or it is or stands beside a table of a parsed document, which is
+    never cut or joined."""
     name: str = "v1"
     rules: str = "10"
     joins_blocks: bool = False

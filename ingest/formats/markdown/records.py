@@ -14,12 +14,11 @@ from chunksink.ingest.formats.markdown.addresses import LinkKind, is_embedded, t
 from chunksink.ingest.formats.markdown.document import Kind, Link, Structure
 from chunksink.ingest.formats.markdown.normalise import one_line, shortened
 from chunksink.ingest.formats.markdown.passages import Passage
-from chunksink.ingest.formats.markdown.policy import CANONICALIZER_NAME, Policy
+from chunksink.ingest.formats.markdown.policy import CANONICALIZER_NAME, DEFAULT_TENANT, Policy
 from chunksink.ingest.formats.registry import Format
 from chunksink.ingest.model import Source
 from chunksink.ingest.record_fields import new_provenance
 
-DEFAULT_TENANT = "default"
 _SUFFIX = re.compile(r"(?<=.)\.[A-Za-z]\w{0,9}\Z", re.ASCII)
 _FOLDER_PAGES = ("index", "_index", "readme")
 _YEAR = re.compile(r"\d{4}(?!\d)")

@@ -106,7 +106,8 @@ class PaneChunker:
         return "direction" if event.direction != self._last.direction else None
 
     def _break(self, boundary: Boundary) -> None:
-        if self._boundary in ("limit", "direction"):  # these allow joining; a boundary that follows may forbid it
+        # Only over these two can the next chunk be joined to the last one. So a later boundary replaces them.
+        if self._boundary in ("limit", "direction"):
             self._boundary = boundary
         if self._open is not None:
             self._close(self._open, is_last=True)

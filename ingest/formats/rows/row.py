@@ -47,7 +47,8 @@ class Row:
 
 
 def is_row(record: Record, names: Names, *, is_alone: bool) -> bool:
-    """Whether a record has a text, and an id, a title or an address. A title is not enough if it is alone in a file."""
+    """Whether a record has a text, and an id, a title or an address. If the record is alone in its file, a title is not
+    enough. If the text field was named, the text alone is enough."""
     if not _OF_CHUNKS.isdisjoint(record) or not any(map(_is_text, _values(record, names["text"]))):
         return False
     if names["text"] != NAMES["text"] or _id_of(record, names["id"]) is not None:

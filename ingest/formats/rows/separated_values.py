@@ -70,4 +70,5 @@ def _rows(path: Path, quoting: Literal[0, 3] = csv.QUOTE_MINIMAL) -> Iterator[tu
     except UnicodeDecodeError as error:
         encoding = "UTF-16" if error.object.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "WINDOWS-1252"
         remedy = f"for a file from Windows: iconv -f {encoding} -t UTF-8 OLD > NEW"
-        raise SourceFailed(CHUNKING_FAILED, f"not UTF-8 after line {line}; convert it to UTF-8; {remedy}") from error
+        reason = f"not UTF-8 in line {line} or later; convert it to UTF-8; {remedy}"
+        raise SourceFailed(CHUNKING_FAILED, reason) from error

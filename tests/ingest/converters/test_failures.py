@@ -10,6 +10,7 @@ from chunksink.ingest.codes import CHUNKING_FAILED, CONVERTER_MISSING
 from chunksink.ingest.errors import SourceFailed
 from chunksink.ingest.formats import document_format
 from chunksink.ingest.formats.html import HtmlFormat
+from chunksink.ingest.formats.markdown import MarkdownFormat
 from chunksink.ingest.formats.office import DocxFormat, EpubFormat, PptxFormat, XlsxFormat
 from chunksink.ingest.formats.pdf import PdfFormat
 from chunksink.ingest.formats.registry import Format
@@ -66,6 +67,8 @@ def test_file_that_is_too_large_or_deep_fails(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(document_format, "_MAX_FILE_BYTES", 100)
     with pytest.raises(SourceFailed, match="larger than"):
         read(HtmlFormat(), b"x" * 101)
+    with pytest.raises(SourceFailed, match="larger than"):
+        read(MarkdownFormat(), b"x" * 101)
 
 
 @pytest.mark.parametrize(
