@@ -101,8 +101,7 @@ class Refusal(click.ClickException):
 
 def print_failure(error: click.ClickException, code: int) -> None:
     """The error as a JSON document, for `--json`."""
-    message = error.format_message().encode(errors="backslashreplace").decode()  # file names may be invalid Unicode
-    document: dict[str, Any] = {"error": {"exit_code": code, "message": message}}
+    document: dict[str, Any] = {"error": {"exit_code": code, "message": error.format_message()}}
     if (removal := getattr(error.__cause__, "removal", None)) is not None:
         document["brake"] = asdict(removal)
     if (evaluation := getattr(error.__cause__, "evaluation", None)) is not None:
