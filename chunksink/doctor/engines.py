@@ -5,7 +5,7 @@ from contextlib import ExitStack, closing
 from functools import partial
 
 from chunksink.chunkbus.errors import ChunkBusError, ChunksinkError
-from chunksink.doctor import AGAIN, Check, CheckProblem, check, remedies
+from chunksink.doctor import AGAIN, OWNER, Check, CheckProblem, check, remedies
 from chunksink.doctor.records import Live
 from chunksink.home_cache import existing_cache
 from chunksink.rebuild.embedder import cached_vectors
@@ -63,6 +63,7 @@ def _answering(config: Config, name: str, stack: ExitStack) -> tuple[Sink, str]:
         (UnusableSettings, "correct that file"),
         (ConfigError, f"correct the options [sink.{name}] or the list of sinks"),
         (SinkError, AGAIN),
+        (OSError, OWNER),
     ):
         sink = open_one_sink(config, stack, name)
         builds = sink.builds()

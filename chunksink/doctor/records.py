@@ -17,7 +17,7 @@ from chunksink.chunkbus.errors import (
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import committed_checksum, decode_manifest
 from chunksink.chunkbus.reader import open_partition
-from chunksink.doctor import AGAIN, BUCKET, CheckProblem, remedies
+from chunksink.doctor import AGAIN, BUCKET, OWNER, CheckProblem, remedies
 from chunksink.embeddings.errors import CacheBusy, CacheDamaged, CacheError, CacheTooNew
 from chunksink.home_cache import existing_cache
 from chunksink.ingest.store import FILE_NAME, IngestStore
@@ -105,7 +105,7 @@ def ingest(home: Path) -> str:
         remedies(
             (StoreUnreadable, _MOVE_INGEST),
             (NewerStore, f"upgrade chunksink; or {_MOVE_INGEST}"),
-            (OSError, "correct owner and mode of the file and of its folder"),
+            (OSError, OWNER),
         ),
         IngestStore(home) as store,
     ):
@@ -145,9 +145,9 @@ def index(home: Path) -> str:
 
 def live_builds(home: Path) -> Live | None:
     """None if they are unknown; the check of the index reports why."""
-    if not (home / "state.db").exists() or not (home / "home.id").exists():
-        return None
     try:
+        if not (home / "state.db").exists() or not (home / "home.id").exists():
+            return None
         with State.existing(home) as state:
             live = state.live_or_none()
             return Live({} if live is None else dict(live.builds), state.home_id)
