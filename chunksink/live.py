@@ -1,4 +1,4 @@
-"""A search that stays open, and follows what other processes write or flip."""
+"""A search that stays open, and shows what other processes write, and the generation to which they switch."""
 
 import os
 import sqlite3

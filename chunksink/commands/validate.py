@@ -62,7 +62,8 @@ def command(
 
     Prints the number of findings of each code and the first five of them; --all prints one line for each finding:
     CODE partition:line detail. Nothing is changed. Exits with 3 if there is any finding. A warning does not stop a
-    rebuild. `chunksink runs ID` shows every finding. Only a sync reports contradictions between partitions.
+    rebuild. `chunksink runs ID` shows every finding. A sync also finds contradictions between partitions;
+    `chunksink status` names them.
 
     \b
     Examples:

@@ -256,8 +256,8 @@ def test_incomplete_partitions_fail(built: Shell) -> None:
     found = checks(built)
     assert problems(found) == {"chunks": "fail"}
     assert found["chunks"]["found"].endswith(
-        "partitions 5, 3 of them incomplete: b (its chunks file is missing), c (its manifest is missing), "
-        "d (its manifest counts 1 chunks, its chunks file has 0 bytes)"
+        "5 partitions, 3 of them incomplete: b (its chunks file is missing), c (its manifest is missing), "
+        "d (its manifest counts 1 chunk, its chunks file has 0 bytes)"
     )
 
 
