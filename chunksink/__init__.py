@@ -1,4 +1,4 @@
-"""chunksink: keeps search indexes a pure function of canonical document chunks.
+"""chunksink: keeps search indexes in step with the chunks of documents.
 
 with chunksink.open() as index:
     report = index.sync()

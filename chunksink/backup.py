@@ -75,7 +75,8 @@ def backup(home: Path, file: Path) -> Backup:
 
 def restore(home: Path, file: Path, *, force: bool = False) -> Backup:
     """Restore a backup, after every file of it was checked. HomeNotEmpty if the home has records, except with `force`,
-    which keeps the replaced files in a folder of the home. A killed restore can be repeated without `force`."""
+    which keeps the replaced files in a folder of the home. A restore that was killed can be repeated with the same
+    options."""
     with _opened(file):  # before a new home is made
         pass
     with locks.RebuildLock(home)(), locks.writing(home), keep_out_ingests(home), opening(home / "state.db"):
@@ -181,7 +182,7 @@ def _require_replaceable(file: Path) -> None:
 
 def _swap(staging: Path, home: Path) -> Path:
     """Move the files of the home into a new folder, which is returned, and the staged ones to their places. After a
-    kill, either the home has no `state.db`, or all is done."""
+    kill the home is unchanged, or has no `state.db`, or all is done."""
     aside = home / f"replaced-{new_run_id()}"
     if (home / "home.id").exists():  # a home is never without its id
         aside.mkdir(mode=0o700)

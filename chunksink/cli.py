@@ -46,7 +46,7 @@ COMMANDS = {
     "endpoints": "Name the live indexes, for programs that query the engines themselves.",
     "doctor": "Check this machine, the engines and the configuration.",
     "init": "Write a commented configuration file.",
-    "cache": "Show, check and shrink the cache of vectors.",
+    "cache": "Show, check, shrink and copy the cache of vectors.",
     "settings": "Compare and apply the index settings of Meilisearch.",
     "reindex": "List sources whose extractor records are out of date.",
     "ledger": "Show which sources were read, by what, and with what result.",
@@ -82,7 +82,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Suggests similar names: click knows only the commands that were loaded."""
+        """Suggests similar names: click itself knows none of these commands."""
         word = args[0]
         if word not in COMMANDS and word not in ALIASES and not ctx.resilient_parsing:
             from difflib import get_close_matches
@@ -101,9 +101,7 @@ class LazyGroup(click.Group):
             if not isinstance(error, KeyboardInterrupt) and not _hidden_interrupt.is_set():
                 raise
             _hidden_interrupt.clear()
-            if logs.is_json():  # click would print an empty line
-                raise click.Abort from error
-            raise KeyboardInterrupt from error
+            raise click.Abort from error  # click prints an empty line for a KeyboardInterrupt
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -196,7 +194,7 @@ def _detect_hidden_interrupts() -> None:
         if _hidden_interrupt.is_set():
             interrupt_main()
 
-    def note(dropped: "sys.UnraisableHookArgs") -> None:
+    def hook(dropped: "sys.UnraisableHookArgs") -> None:
         if not isinstance(dropped.exc_value, KeyboardInterrupt):
             show(dropped)
             return
@@ -205,7 +203,7 @@ def _detect_hidden_interrupts() -> None:
         timer.daemon = True
         timer.start()
 
-    sys.unraisablehook = note
+    sys.unraisablehook = hook
 
 
 def rebuild_index() -> None:
@@ -262,5 +260,5 @@ def _failed(error: click.ClickException, code: int, arguments: list[str]) -> int
 
 def _not_utf8(arguments: list[str]) -> str | None:
     """The first argument with bytes that are not UTF-8, escaped. File names may have such bytes without an error."""
-    escaped = [(word, word.encode(errors="backslashreplace").decode()) for word in arguments]
+    escaped = [(word, logs.encodable(word)) for word in arguments]
     return next((text for word, text in escaped if text != word), None)

@@ -7,7 +7,7 @@
     │   ├── NotABusRoot, InvalidPartitionKey, InvalidChunk, InvalidManifest, NotCanonical
     │   ├── PartitionChanged     the partition was rewritten while it was read: read it again
     │   ├── PartitionLocked      another process is writing the partition: try again later
-    │   ├── ExtraMissing         a package for buckets, vector segments, Ray or metrics is not installed
+    │   ├── ExtraMissing         a package for buckets, vector segments, Ray, metrics or MCP is not installed
     │   ├── StorageError         a bucket cannot be reached or refuses a request
     │   │   └── StorageDenied, StorageConflict
     │   └── StoreUnreadable, NewerStore    a database of chunksink is damaged, or written by a newer version

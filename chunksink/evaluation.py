@@ -66,7 +66,7 @@ def tune_weight(config: Config, judged: JudgedQueries, naming: Naming, access: A
 
 
 def index_facts(config: Config, generation: Generation) -> dict[str, Any]:
-    """What determines the answers of a generation, apart from its texts."""
+    """What a saved result records about the generation that was measured."""
     with State.existing(config.home_path) as state:
         chunks = max(Receipts(state.db, build).documents() for build in generation.builds.values())
     return {

@@ -30,20 +30,25 @@ class Exit(IntEnum):
     OK = 0, "done, without problems"
     BUG = 1, "an unexpected error: a bug, with its traceback"
     USAGE = 2, "the command, its options or the configuration cannot be used"
-    INVALID_INPUT = 3, "partitions or sources are missing or invalid; the rest was done (a rebuild does nothing)"
+    INVALID_INPUT = (
+        3,
+        "partitions or sources are missing or invalid; the rest was done, except by commands that need all "
+        "chunks: `rebuild`, `sync --strict`, `prove` and `cache gc`",
+    )
     DRIFT = (
         4,
-        "a comparison found a difference or was not possible (`verify`, `prove`, `cache verify`, "
-        "`settings diff`); or a new build, the cache of vectors, a backup or a file of the home is damaged",
+        "a comparison found a difference or was not possible (`verify`, `prove`, `settings diff`, "
+        "`cache verify`, `cache export`, `cache import`); or a new build, the cache of vectors, a backup or a file "
+        "of the home is damaged",
     )
     ENGINE = (
         5,
         "an engine, endpoint or bucket cannot be reached or refuses a call; or a disk is full, or this "
-        "machine is short of memory or open files",
+        "machine is short of memory or open files; or `doctor` found a failure",
     )
     REFUSED = 6, "done, but some documents or vectors were refused and left out"
     LOCKED = 7, "another process is writing the same thing"
-    BRAKE = 8, "a large share of the index or of its chunks would be removed; what would have lost it is unchanged"
+    BRAKE = 8, "a run would remove a large share of the index, or of the chunks; it changed nothing there"
     OTHER_PLAN = 9, "the named plan is out of date; nothing was written: plan again"
     ENDPOINT_CHANGED = (
         10,
@@ -101,8 +106,7 @@ class Refusal(click.ClickException):
 
 def print_failure(error: click.ClickException, code: int) -> None:
     """The error as a JSON document, for `--json`."""
-    message = error.format_message().encode(errors="backslashreplace").decode()  # file names may be invalid Unicode
-    document: dict[str, Any] = {"error": {"exit_code": code, "message": message}}
+    document: dict[str, Any] = {"error": {"exit_code": code, "message": error.format_message()}}
     if (removal := getattr(error.__cause__, "removal", None)) is not None:
         document["brake"] = asdict(removal)
     if (evaluation := getattr(error.__cause__, "evaluation", None)) is not None:

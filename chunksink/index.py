@@ -168,9 +168,9 @@ class Index(AbstractContextManager["Index", None]):
     ) -> RunReport:
         """Update the index to match the chunks, with as few writes as possible.
 
-        `strict` stops if any partition is invalid; `adopt` takes over builds of another home; `allow_deletions` is the
-        number of deletions allowed, even above the safety limit; `plan` is the hash of the plan to execute; `rebuild`
-        rebuilds if the configured model has changed.
+        `strict` writes nothing if a partition is missing or invalid, or a source is held; `adopt` takes over builds of
+        another home; `allow_deletions` is the number of deletions allowed, even above the safety limit; `plan` is the
+        hash of the plan to execute; `rebuild` rebuilds if the configured model has changed.
         """
         return self._synced(
             "sync", strict=strict, adopt=adopt, allow_deletions=allow_deletions, only_plan=plan, rebuild=rebuild
@@ -259,7 +259,8 @@ class Index(AbstractContextManager["Index", None]):
         return proof_of(self.config, self.verify(deep=deep))
 
     def plan(self, *, adopt: bool = False) -> Forecast:
-        """What the next sync would do and cost, even if it is the first. Only records of this home are written.
+        """What the next sync would do and cost, even if it is the first. Only records of this home are written, and
+        an interrupted switch of generations is completed.
 
         If the cache has vectors but there is no index yet, the model is loaded, to find out whether the vectors are of
         this model. Without the model on this machine, every vector counts as missing.

@@ -1,4 +1,4 @@
-"""A search that stays open, and follows what other processes write or flip."""
+"""A search that stays open, and shows what other processes write, and the generation to which they switch."""
 
 import os
 import sqlite3
@@ -76,9 +76,9 @@ class LiveSearch:
     def embed_query(self, text: str) -> Vectors:
         """The vector of a query by the model of the live index. Raises InvalidQuestion if the index has no vectors."""
         with self._current() as view:
-            if view.legs.semantic is None:
+            if not view.generation.holds_vectors:
                 raise InvalidQuestion("no build of this index has vectors: configure a sink with vectors, then sync")
-            return view.legs.semantic.encode(text)
+            return self._queries.of(view.generation)(text)
 
     def generation(self) -> Generation:
         with self._current() as view:

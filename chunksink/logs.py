@@ -27,15 +27,15 @@ class _Lines(logging.Formatter):
             "level": getattr(record, "severity", record.levelname.lower()),
             "event": getattr(record, "event", "log"),
             "run_id": self._run_id,
-            "message": _encodable(record.getMessage()),
+            "message": encodable(record.getMessage()),
         }
         if record.exc_info:
-            line["traceback"] = _encodable(self.formatException(record.exc_info))
+            line["traceback"] = encodable(self.formatException(record.exc_info))
         return orjson.dumps(line).decode()
 
 
-def _encodable(text: str) -> str:
-    """File names may contain characters that have no encoding."""
+def encodable(text: str) -> str:
+    """The text with escapes for what UTF-8 cannot encode. File names may have such characters."""
     return text.encode(errors="backslashreplace").decode()
 
 
@@ -73,4 +73,4 @@ def is_json() -> bool:
 
 def write(message: str, *, severity: str = "info", event: str = "note", error: BaseException | None = None) -> None:
     """Log a message of a command."""
-    _NOTES.info("%s", _encodable(message), extra={"severity": severity, "event": event}, exc_info=error)
+    _NOTES.info("%s", encodable(message), extra={"severity": severity, "event": event}, exc_info=error)

@@ -36,7 +36,7 @@ _OF_A_SINK: tuple[tuple[str, str, Callable[[BuildStatus], float]], ...] = (
     ("families_indexed", "Sources that the engine has confirmed.", lambda build: build.families),
     ("chunks_indexed", "Chunks that the engine has confirmed.", lambda build: build.chunks),
     ("documents_refused", "Documents that the engine refused.", lambda build: build.refused),
-    ("families_pending", "Sources that the next sync writes or removes.", lambda build: build.pending),
+    ("families_pending", "Sources that the next sync compares, writes or removes.", lambda build: build.pending),
 )
 _Values = float | Mapping[str, float] | Mapping[tuple[str, str], float]
 
@@ -75,7 +75,7 @@ class HomeCollector(Collector):
                 "lag_seconds", "Age of the oldest change that is not in the index; 0 if there is none.", fresh.lag
             )
         if fresh.updated is not None:
-            last = "Start of the last sync or rebuild that confirmed every change."
+            last = "Start of the last sync, repair or rebuild that confirmed every change."
             yield _gauge("last_sync_timestamp_seconds", last, now - fresh.updated)
         verified = {"any": (fresh.verified, fresh.verdict), "deep": (fresh.deep_verified, fresh.deep_verdict)}
         times = {depth: now - age for depth, (age, _) in verified.items() if age is not None}

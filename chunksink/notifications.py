@@ -12,6 +12,7 @@ from tempfile import TemporaryFile
 from typing import IO, Any
 
 from chunksink.chunkbus.runlog import RunLog
+from chunksink.logs import encodable
 from chunksink.rebuild.freshness import LOCKED_OUT
 from chunksink.settings.config import Config
 
@@ -36,7 +37,7 @@ def notifying(config: Config, command: str) -> Iterator[Watched]:
         yield run
     except Exception as error:
         if (name := type(error).__name__) not in LOCKED_OUT:
-            _notify(config, "on_failure", command, run, status="failed", error=name, message=str(error))
+            _notify(config, "on_failure", command, run, status="failed", error=name, message=encodable(str(error)))
         raise
     status = run.log.result.get("status") if run.log is not None else None
     if status == "failed":
@@ -51,7 +52,7 @@ def _notify(config: Config, setting: str, command: str, run: Watched, **problem:
     arguments: Sequence[str] | None = getattr(config, setting)
     if arguments is None or command not in COMMANDS:
         return
-    log, report = run.log, dict[str, Any](command=command, home=str(config.home_path.absolute()))
+    log, report = run.log, dict[str, Any](command=command, home=encodable(str(config.home_path.absolute())))
     report |= {"run_id": None} if log is None else {"run_id": log.run_id, **log.result}
     try:
         wrong = _run(arguments, orjson.dumps(report | problem), config.notify_timeout)

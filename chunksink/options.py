@@ -70,7 +70,9 @@ def _store(context: click.Context, option: click.Parameter, value: object) -> No
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document, for programs.")
-adopt_option = click.option("--adopt", is_flag=True, help="Take over builds that another home made under these names.")
+adopt_option = click.option(
+    "--adopt", is_flag=True, help="Take over the live builds and the public index name if another home made them."
+)
 
 _RAY_OPTIONS = {
     "address": (

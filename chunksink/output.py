@@ -1,5 +1,6 @@
 """How commands print: one JSON document or lines of text, and the same words for counts, sizes and long lists."""
 
+import json
 import re
 import shutil
 import sys
@@ -16,6 +17,7 @@ _HARMLESS = frozenset("\u00ad\u200b\u200c\u200d\u2060")
 _LABEL_WIDTH = 11
 _GAP = re.compile(r" {2,}(?=\S)")
 _DEEPEST_INDENT = 32
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Note(str):
@@ -73,7 +75,12 @@ def show(as_json: bool, document: Any, lines: Iterable[str]) -> None:
 def print_json(document: Any) -> None:
     import orjson
 
-    click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
+    try:
+        text = orjson.dumps(document, option=orjson.OPT_INDENT_2).decode()
+    except orjson.JSONEncodeError:  # a file name that is not UTF-8
+        text = json.dumps(document, indent=2, ensure_ascii=False)
+        text = _SURROGATE.sub(lambda found: "\\" + logs.encodable(found[0]), text)
+    click.echo(text)
 
 
 def labelled(label: str, value: str) -> str:

@@ -93,7 +93,7 @@ def waiting(text: str) -> Iterator[None]:
 
 
 def report_fault(fault: "Fault") -> None:
-    if not logs.is_json():  # the event of the run is logged
+    if not logs.is_json():  # the event `fault` of the run says this already
         note(f"{fault.sink}: {fault.call} failed ({fault.error}); trying again")
 
 

@@ -1,6 +1,6 @@
-"""Opens a session: the one place that maps a configuration to engines, model and folders.
+"""Opens the session of a run (engines, state, model), and single parts of it for commands that are not runs.
 
-Everything is opened once, and closed in reverse order when the run ends.
+What a session opened is closed in reverse order when the run ends.
 """
 
 import sqlite3
@@ -115,7 +115,7 @@ def open_intake(config: Config, state: State, log: RunLog | None = None, workers
         state,
         require_source_checksum=config.require_source_checksum,
         fields=FieldSet.of(config.fields),
-        workers=workers or partial(worker_processes, jobs=None),
+        workers=workers or worker_processes,
         on_finding=log.finding if log is not None else ignore,
     )
 
@@ -258,7 +258,7 @@ def _open_compute(config: Config, stack: ExitStack) -> "Compute | None":
         from chunksink.compute.local import LocalCompute
         from chunksink.workers import worker_processes
 
-        return LocalCompute(config.segments, partial(worker_processes, jobs=None))
+        return LocalCompute(config.segments, worker_processes)
     return None
 
 

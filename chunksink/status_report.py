@@ -68,8 +68,9 @@ def _compared(coverages: list[Coverage]) -> str:
     syncs = max((coverage.syncs_a_round for coverage in coverages), default=0)
     if not syncs:
         return "nothing yet: the index has no chunks"
-    compared = f"each source at {_minute(since)} or later" if since else "not yet each source"
-    return f"{compared}; a round over all takes {counted(syncs, 'sync')}, without sources of over {LARGEST:,} chunks"
+    compared = f"every source since {_minute(since)}" if since else "not yet every source"
+    takes = f"comparing all takes at most {counted(syncs, 'sync')}"
+    return f"{compared}; {takes}. `chunksink verify` compares those of over {LARGEST:,} chunks, too"
 
 
 def _pending(sink: BuildStatus) -> str:
@@ -144,7 +145,7 @@ def _held(status: HomeStatus, shown: int | None) -> Iterator[str]:
 
 
 def _rest(number: int, shown: int | None, noun: str) -> list[str]:
-    return [f"... and {rest}; --all names them" for rest in more(number, shown, f" {noun}")]
+    return [f"... and {rest}; `chunksink status --all` names them" for rest in more(number, shown, f" {noun}")]
 
 
 def _due(status: HomeStatus) -> Iterator[str]:

@@ -48,7 +48,8 @@ def _lines(report: "RunReport", verb: str) -> Iterator[str]:
         example = " and ".join(map(printable, report.repeated.sources[0]))
         yield f"{counted(report.repeated.texts, 'text')} in more than one source, as in {example}"
     if change := report.model_change:
-        near = f"of the ten nearest chunks of each of {change.sample} chunks, {change.overlap or 0:.0%} are the same"
+        sample = f"a sample of {counted(change.sample, 'chunk')}"
+        near = f"of the ten nearest neighbours of a chunk, {change.overlap or 0:.0%} are the same as before ({sample})"
         share = "neighbours not compared" if change.overlap is None else near
         yield f"model changed from {change.before} to {change.after}; {share}"
     if report.evaluation:

@@ -17,7 +17,7 @@ MAX_PROCESSES = 8
 
 
 @contextmanager
-def worker_processes(total_bytes: int, jobs: int | None) -> Iterator[Executor | None]:
+def worker_processes(total_bytes: int, jobs: int | None = None) -> Iterator[Executor | None]:
     """`jobs` processes, or a number that fits machine and input; None if one process is enough."""
     processes = jobs or (min(os.cpu_count() or 1, MAX_PROCESSES) if total_bytes >= MIN_BYTES else 1)
     if processes <= 1:

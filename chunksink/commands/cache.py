@@ -18,7 +18,7 @@ from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.encoder import ModelInfo
 from chunksink.embeddings.maintenance import CacheCheck, Surplus, drop, find_surplus, verify
 from chunksink.embeddings.stats import CachedVector, CacheStats, lengths, model_limits, model_names, stats
-from chunksink.embeddings.stats import show as cached_vector
+from chunksink.embeddings.stats import show as vector_of_ref
 from chunksink.exits import Exit, Refusal
 from chunksink.home_cache import existing_cache
 from chunksink.options import config_from, home_option, index_options, json_option
@@ -134,7 +134,7 @@ def show_command(ref: str, as_json: bool) -> None:
       chunksink cache show cache:5c1f.../09ab... --json | jq '.vector | length'
     """
     with existing_cache(config_from(uses_sinks=False)) as cache:
-        found = cached_vector(cache, ref)
+        found = vector_of_ref(cache, ref)
     if found is None:
         raise Refusal(f"{ref} is not cached, or its row failed its check", Exit.USAGE)
     document = asdict(found) | {"vector": found.vector.tolist()}

@@ -15,7 +15,7 @@ from chunksink.sinks.capabilities import SupportsAddress, capability
 @home_option
 @json_option
 def command(as_json: bool) -> None:
-    """Name the live index, collection or file of each engine, and the model that its vectors are made with.
+    """Name the live index, collection or file of each configured engine, and the model that its vectors are made with.
 
     For programs that query the engines themselves. A rebuild makes new builds: call this again after each, or use
     Meilisearch's public index name, which always shows the live build. Embed queries to a vector store with this
@@ -33,7 +33,10 @@ def command(as_json: bool) -> None:
     with ExitStack() as stack:
         sinks = {}
         for name, build in live.builds.items():
-            addressed = capability(open_one_sink(config, stack, name), SupportsAddress)  # None: of another package
+            if name not in config.sinks:  # it is not kept up to date
+                continue
+            # None if a sink of another package does not support it
+            addressed = capability(open_one_sink(config, stack, name), SupportsAddress)
             sinks[name] = {"build": build, **(addressed.address(build) if addressed is not None else {})}
     model, size = None, ""
     if live.holds_vectors:

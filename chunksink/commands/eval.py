@@ -47,7 +47,8 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     type=click.Choice(("auto", *FIELDS)),
     default="auto",
     show_default=True,
-    help="The field by which judgements name documents. Files are matched by name without extension, rows by id.",
+    help="The field by which judgements name documents. `filename` is compared without its extension; "
+    "for rows it is the row's id.",
 )
 @click.option("--tenant", metavar="NAME", help="Search only the documents of this tenant.")
 @click.option("--limit-queries", type=click.IntRange(1), metavar="N", help="Only the first N judged queries.")
@@ -117,7 +118,8 @@ def command(
             try:
                 measured[mode] = measure(config, judged, naming, access, mode, live.search)
             except InvalidQuestion:
-                if modes or mode == _BY_DEFAULT[-1]:  # the last needs only one leg: without it nothing can be measured
+                # A default mode that this index cannot answer is left out. The last, hybrid, needs only one leg.
+                if modes or mode == _BY_DEFAULT[-1]:
                     raise
         index = index_facts(config, live.generation())
     means = {mode: figures(values) for mode, values in measured.items()}

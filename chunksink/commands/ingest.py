@@ -69,7 +69,7 @@ class _SourcePath(click.Path):
     "--include",
     multiple=True,
     metavar="PATTERN",
-    help="Also read files that match, with any suffix, as text unless --as names a format; repeatable.",
+    help="Also read files that match, whatever their suffix: as text, or in the format that --as names. Repeatable.",
 )
 @click.option(
     "--field",

@@ -59,13 +59,14 @@ def command(
     were made by another version of the extractor or another model than the current one. PATH is a file of records, or
     a folder. Nothing is changed.
 
-    Extract the listed sources again with your extractor and ingest the new records: they replace the old chunks. Exits
-    with 3 if a file or line is not a record; the others are still examined.
+    Extract the listed sources again with your extractor, put the new records in place of the old ones, and ingest them.
+    Of two files with records of one source, only the file later by name counts. Exits with 3 if a file or line is not
+    a record; the others are still examined.
 
     \b
     Examples:
       chunksink reindex records/
-      chunksink reindex records/ --extractor pdftext=2.1 --paths | xargs -d '\\n' my-extractor --to records/new.jsonl
+      chunksink reindex records/ --extractor pdftext=2.1 --paths | xargs -d '\\n' my-extractor --update records/
       chunksink ingest records/ --as ir --sync
     """
     failures: list[str] = []

@@ -47,7 +47,7 @@ _SPACE = re.compile(r"\s+")
     help="keyword finds words, semantic finds similar meanings, hybrid combines both, engine is Meilisearch's own "
     "hybrid search. [default: hybrid; keyword if no sink has vectors]",
 )
-@click.option("--limit", type=click.IntRange(1, 1000), default=5, show_default=True, help="At most this many sources.")
+@click.option("--limit", type=click.IntRange(1, 1000), default=5, show_default=True, help="At most this many hits.")
 @click.option("--offset", type=click.IntRange(0), default=0, metavar="N", help="Skip the first N.")
 @click.option(
     "--filter",

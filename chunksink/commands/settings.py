@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
 import orjson
+from msgspec import structs
 
 from chunksink.exits import Exit, Refusal
 from chunksink.options import config_from, home_option, json_option
@@ -15,11 +16,11 @@ from chunksink.output import Note, counted, echo, print_json, show
 from chunksink.rebuild.errors import OtherHome
 from chunksink.rebuild.locks import writing
 from chunksink.rebuild.schema import existing_home_id
-from chunksink.session import live_dimensions
+from chunksink.session import live_dimensions, open_one_sink
 from chunksink.settings.config import Config
 from chunksink.settings.file_paths import shipped_settings_file
 from chunksink.settings.index_settings import Difference, as_file, differences, patch_of, resets, unknown
-from chunksink.sinks.meilisearch import MeilisearchSink, open_sink
+from chunksink.sinks.meilisearch import MeilisearchSink
 
 _SINK = "meilisearch"
 
@@ -55,6 +56,7 @@ def show_command(output: Path | None, force: bool) -> None:
     """
     if output is not None and output.exists() and not force:
         raise Refusal(f"{output} exists: name another file, or replace it with --force", Exit.USAGE)
+    # Opening the sink reads its settings file. An invalid one must not prevent `show`, which does not use it.
     with _opened(settings_file=str(shipped_settings_file())) as (_, sink):
         shown = as_file(sink.live_settings())
     if output is None:
@@ -125,7 +127,10 @@ def _desired(config: Config, sink: MeilisearchSink) -> dict[str, Any]:
 def _opened(**instead: Any) -> Iterator[tuple[Config, MeilisearchSink]]:
     """The configuration and its sink, with `instead` replacing some of the sink's options."""
     config = config_from()
-    with closing(open_sink(config.home_path, {**config.sink.get(_SINK, {}), **instead})) as sink:
+    options = {**config.sink.get(_SINK, {}), **instead}
+    with ExitStack() as stack:
+        sink = open_one_sink(structs.replace(config, sink={**config.sink, _SINK: options}), stack, _SINK)
+        assert isinstance(sink, MeilisearchSink)
         yield config, sink
 
 

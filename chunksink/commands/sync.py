@@ -37,10 +37,10 @@ _MAY_PASS = (Exit.ENGINE, Exit.LOCKED)
 @click.option(
     "--strict",
     is_flag=True,
-    help="Write nothing if any partition is invalid or missing; exit with 11 if a rebuild is due.",
+    help="Write nothing if a partition is missing or invalid, or a source is held; exit with 11 if a rebuild is due.",
 )
 @click.option("--rebuild", is_flag=True, help="Rebuild if the configured model has changed.")
-@click.option("--dry-run", is_flag=True, help="Write nothing; show what would be done, as `chunksink plan` does.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be done, as `chunksink plan` does.")
 @click.option(
     "--metrics-port",
     type=click.IntRange(0, 65535),

@@ -62,7 +62,8 @@ def command(
 
     Prints the number of findings of each code and the first five of them; --all prints one line for each finding:
     CODE partition:line detail. Nothing is changed. Exits with 3 if there is any finding. A warning does not stop a
-    rebuild. `chunksink runs ID` shows every finding. Only a sync reports contradictions between partitions.
+    rebuild. `chunksink runs ID` shows every finding. A sync also finds contradictions between partitions;
+    `chunksink status` names them.
 
     \b
     Examples:
@@ -102,13 +103,16 @@ def command(
             on_finding=report,
             on_progress=bar.advance,
         ).run(keys if partitions else None)
-        if chunking and summary.ok:
+        checks_chunking = chunking and summary.ok
+        if checks_chunking:
             summary = replace(summary, errors=_check_chunking(root, keys, report))
         survey = _survey(root, keys, custom, summary.chunks) if fields and summary.ok else None
         run_log.finish("ok" if summary.clean else "invalid", **asdict(summary))
     document: dict[str, Any] = {"ok": summary.clean, "partitions": summary.partitions, "chunks": summary.chunks}
     document["findings"] = [asdict(finding) for finding in found]
     lines = [*_groups(shown, codes), *_summary_lines(summary, codes, root, str(run_log.path))]
+    if chunking and not checks_chunking:
+        lines.append(Note("The chunking is checked once there is no error."))
     if survey:
         document |= _survey_document(survey)
         lines += _survey_lines(survey)

@@ -84,14 +84,14 @@ def _place(standing: "Occurrence") -> str:
 
 
 def _copy(sink: "SinkCopy", explanation: "Explanation") -> str:
-    counts = explanation.current is not None
+    is_current = explanation.current is not None
     differs = f" (in {', '.join(sink.differs_in)})" if sink.differs_in else ""
     parts = [f"{sink.copy} in the engine{differs}"]
     parts.append(f"receipt {sink.receipt}" if sink.receipt != "none" else "no receipt")
     if sink.open_intent:
         parts.append("of unknown state, to be written again")
-    if counts and sink.copy in ("absent", "different") and not (sink.refused or explanation.held):
+    if is_current and sink.copy in ("absent", "different") and not (sink.refused or explanation.held):
         parts.append("`chunksink verify --repair` repairs it")
-    if not counts and sink.copy == "present" and not explanation.held:
+    if not is_current and sink.copy == "present" and not explanation.held:
         parts.append("surplus: `chunksink sync` removes it")
     return "; ".join(parts)

@@ -13,6 +13,7 @@ from typing import Literal
 from chunksink.settings.config import Config, ConfigError
 
 AGAIN = "then run `chunksink doctor` again"
+OWNER = "correct owner and mode of that file or folder, or run this as its owner"
 BUCKET = "correct the address, the credentials or AWS_ENDPOINT_URL"
 Verdict = Literal["ok", "warn", "fail"]
 Errors = type[Exception] | tuple[type[Exception], ...]
@@ -43,6 +44,8 @@ def check(name: str, examine: Callable[[], str]) -> Check:
         return Check(name, "ok", examine())
     except CheckProblem as problem:
         return problem.check(name)
+    except OSError as error:  # such as a home of another user
+        return Check(name, "fail", str(error), OWNER)
 
 
 @contextmanager

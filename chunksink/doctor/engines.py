@@ -5,9 +5,10 @@ from contextlib import ExitStack, closing
 from functools import partial
 
 from chunksink.chunkbus.errors import ChunkBusError, ChunksinkError
-from chunksink.doctor import AGAIN, Check, CheckProblem, check, remedies
+from chunksink.doctor import AGAIN, OWNER, Check, CheckProblem, check, remedies
 from chunksink.doctor.records import Live
 from chunksink.home_cache import existing_cache
+from chunksink.output import counted
 from chunksink.rebuild.embedder import cached_vectors
 from chunksink.rebuild.schema import existing_home_id
 from chunksink.rebuild.state import State
@@ -45,8 +46,8 @@ def sink(config: Config, name: str, live: Live | None) -> Iterator[Check]:
             yield build
         if (shown := capability(sink, SupportsPublicName)) is not None:
             public = check(f"public name in {name}", partial(_public_name, config, shown))
+            yield public
             if public.verdict != "ok":
-                yield public
                 return
         if isinstance(sink, MeilisearchSink):
             as_configured = check(f"settings of {name}", partial(_settings, config, name, sink))
@@ -63,12 +64,13 @@ def _answering(config: Config, name: str, stack: ExitStack) -> tuple[Sink, str]:
         (UnusableSettings, "correct that file"),
         (ConfigError, f"correct the options [sink.{name}] or the list of sinks"),
         (SinkError, AGAIN),
+        (OSError, OWNER),
     ):
         sink = open_one_sink(config, stack, name)
         builds = sink.builds()
         versioned = capability(sink, SupportsVersion)
         version = f", {versioned.version()}" if versioned is not None else ""
-    return sink, f"answers{version}; builds {len(builds):,}"
+    return sink, f"answers{version}; {counted(len(builds), 'build')}"
 
 
 def unused_options(config: Config) -> Iterator[Check]:

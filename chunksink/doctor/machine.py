@@ -1,4 +1,5 @@
-"""Checks of the machine: interpreter, SQLite, configuration, home, disk, other runs, model or endpoint."""
+"""Checks of the machine: interpreter, SQLite, configuration, home, disk, other runs, model or endpoint, Ray and its
+segments, reranker."""
 
 import os
 import secrets
@@ -128,8 +129,8 @@ def _runtime(config: Config, found: ResolvedModel) -> str:
 
 
 def endpoint(url: str, model: str, variable: str | None, option: str) -> str:
-    """Whether it answers. Neither key nor text is sent, since that may cost money. Messages call the setting with the
-    variable's name `option`."""
+    """Whether it answers. Neither key nor text is sent, since that may cost money. `option` is how messages name the
+    setting that contains the variable's name."""
     start = "start it, or correct its address"
     with remedies(((ConfigError, EndpointError), "correct it, and keep the key in the environment only")):
         address = checked_url(url)
@@ -146,7 +147,7 @@ def endpoint(url: str, model: str, variable: str | None, option: str) -> str:
     if status in _GATEWAY_ERRORS:
         raise CheckProblem(f"{address} answers {status}", start)
     key = f"nor was the key in {variable} tried, " if variable else ""
-    return f"{address} answers; {model} was not asked for a vector, {key}since that may cost money"
+    return f"{address} answers; {model} was not called, {key}since that may cost money"
 
 
 def ray(config: Config) -> str:

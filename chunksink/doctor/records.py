@@ -17,11 +17,11 @@ from chunksink.chunkbus.errors import (
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import committed_checksum, decode_manifest
 from chunksink.chunkbus.reader import open_partition
-from chunksink.doctor import AGAIN, BUCKET, CheckProblem, remedies
+from chunksink.doctor import AGAIN, BUCKET, OWNER, CheckProblem, remedies
 from chunksink.embeddings.errors import CacheBusy, CacheDamaged, CacheError, CacheTooNew
 from chunksink.home_cache import existing_cache
 from chunksink.ingest.store import FILE_NAME, IngestStore
-from chunksink.output import some
+from chunksink.output import counted, some
 from chunksink.rebuild.catalog import Catalog
 from chunksink.rebuild.errors import NoGeneration
 from chunksink.rebuild.state import State, cache_file
@@ -49,13 +49,13 @@ def chunks(config: Config) -> str:
         root = config.bus.require()
         keys = root.partition_keys()
         flaws = [f"{key} ({flaw})" for key in keys if (flaw := _flaw(root, key))]
-    found = f"{root.address}: partitions {len(keys):,}"
+    found = f"{root.address}: {counted(len(keys), 'partition')}"
     if not keys:
         raise CheckProblem(found, "`chunksink ingest` makes one", "warn")
     if flaws:
         found = f"{found}, {len(flaws):,} of them incomplete: {some(flaws, _SHOWN)}"
         raise CheckProblem(found, f"write them again, or restore their files; {_VALIDATE}")
-    return f"{found}, with all their files (a quick check; {_VALIDATE})"
+    return f"{found}, no file is missing (a quick check; {_VALIDATE})"
 
 
 def _flaw(root: BusRoot, key: str) -> str | None:
@@ -79,7 +79,7 @@ def _flaw(root: BusRoot, key: str) -> str | None:
             return f"its manifest cannot be read: {error}"
         size = os.fstat(file.fileno()).st_size
         if (size > 0) != (emitted > 0):
-            return f"its manifest counts {emitted:,} chunks, its chunks file has {size:,} bytes"
+            return f"its manifest counts {counted(emitted, 'chunk')}, its chunks file has {counted(size, 'byte')}"
     return None
 
 
@@ -105,7 +105,7 @@ def ingest(home: Path) -> str:
         remedies(
             (StoreUnreadable, _MOVE_INGEST),
             (NewerStore, f"upgrade chunksink; or {_MOVE_INGEST}"),
-            (OSError, "correct owner and mode of the file and of its folder"),
+            (OSError, OWNER),
         ),
         IngestStore(home) as store,
     ):
@@ -145,9 +145,9 @@ def index(home: Path) -> str:
 
 def live_builds(home: Path) -> Live | None:
     """None if they are unknown; the check of the index reports why."""
-    if not (home / "state.db").exists() or not (home / "home.id").exists():
-        return None
     try:
+        if not (home / "state.db").exists() or not (home / "home.id").exists():
+            return None
         with State.existing(home) as state:
             live = state.live_or_none()
             return Live({} if live is None else dict(live.builds), state.home_id)

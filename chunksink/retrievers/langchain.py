@@ -66,7 +66,8 @@ class ChunksinkRetriever(BaseRetriever):
         return await run_in_executor(None, self._get_relevant_documents, query, run_manager=synchronous, **arguments)
 
     def _tenant(self, arguments: Mapping[str, Any]) -> str | None:
-        """A call may name any tenant if the retriever has none, else only the same: the chain's author decides."""
+        """A retriever without a tenant lets each call name one. A retriever with a tenant refuses every other one: its
+        author has decided."""
         if "tenant" not in arguments:
             return self.tenant
         tenant: str | None = arguments["tenant"]

@@ -5,7 +5,6 @@ import os
 import random
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -19,6 +18,7 @@ from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.reader import open_partition, read_partition
 from tests.chunkbus.samples import chunk, codes, commit, line_of, lines_of, listing, places, put, put_chunks, validate
 from tests.conftest import HEAVY
+from tests.support.users import as_nobody
 
 pytestmark = pytest.mark.promise(6)
 
@@ -248,18 +248,6 @@ def test_path_when_not_a_regular_file_is_unreadable(which: str, make: Callable[[
     assert places(validate(root)) == [(findings.UNREADABLE, "error", "k", None)]
     with pytest.raises(OSError, match=path.name):
         open_partition(root, "k")
-
-
-@contextmanager
-def as_nobody() -> Iterator[None]:
-    """Root may read everything."""
-    ours = os.geteuid()
-    if ours == 0:
-        os.seteuid(65534)
-    try:
-        yield
-    finally:
-        os.seteuid(ours)
 
 
 def test_file_without_permission_is_unreadable() -> None:

@@ -112,10 +112,10 @@ def test_group_with_these_arguments_prints_and_exits(
 def test_interrupt_removes_its_sign_from_a_terminal(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(*_arguments: object, **_options: object) -> None:
+    def interrupted() -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli.cli, "main", interrupted)
+    monkeypatch.setattr(cli.cli, "get_command", lambda *_: click.Command("sync", callback=interrupted))
     assert run(["sync"]) == Exit.INTERRUPTED
     assert capsys.readouterr().err.startswith("Interrupted")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)

@@ -25,6 +25,7 @@ from tests.faults.proxy import Fault, Proxy
 from tests.support.bus import commit, source
 from tests.support.damaged_files import foreign, half, inside, newer
 from tests.support.rerank_server import rerank_server
+from tests.support.users import as_nobody
 
 SOURCES = {name: [source(f"{name}.md", f"a cat of {name}")] for name in ("a", "b", "c")}
 
@@ -77,6 +78,21 @@ def test_doctor_without_a_home_creates_none(built: Shell) -> None:
     shutil.rmtree(built.home)
     assert is_sound(built)
     assert not built.home.exists()
+
+
+def test_home_without_permission_fails_and_the_other_checks_are_made(quick_shell: Shell) -> None:
+    quick_shell.synced(**SOURCES)
+    assert is_sound(quick_shell)
+    quick_shell.folder.chmod(0o711)
+    quick_shell.home.chmod(0)
+    try:
+        with as_nobody():
+            found = checks(quick_shell)
+    finally:
+        quick_shell.home.chmod(0o700)
+    wrong = problems(found)
+    assert {"home", "ingest", "index", "sink fts", "cache"} <= set(wrong)
+    assert {"disk", "locks", "model"} <= set(found)
 
 
 def test_doctor_with_an_invalid_configuration_ends_after_that_check(shell: Shell) -> None:
@@ -240,8 +256,8 @@ def test_incomplete_partitions_fail(built: Shell) -> None:
     found = checks(built)
     assert problems(found) == {"chunks": "fail"}
     assert found["chunks"]["found"].endswith(
-        "partitions 5, 3 of them incomplete: b (its chunks file is missing), c (its manifest is missing), "
-        "d (its manifest counts 1 chunks, its chunks file has 0 bytes)"
+        "5 partitions, 3 of them incomplete: b (its chunks file is missing), c (its manifest is missing), "
+        "d (its manifest counts 1 chunk, its chunks file has 0 bytes)"
     )
 
 

@@ -16,7 +16,8 @@ from tests.support.local_engines import fts
 
 
 @pytest.fixture
-def home(shell: Shell) -> Home:
+def home(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Home:
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,jsonl")
     home = Home(shell.home, shell.root, fts, lambda home: JsonlSink(home / "jsonl"))
     commit(home.root, "p1", source("a.md", "a cat", "a mat"))
     home.rebuild()
@@ -36,6 +37,13 @@ def test_endpoints_name_builds_that_can_be_opened(home: Home, shell: Shell) -> N
     assert folder.is_absolute() and link.resolve() == folder.resolve()
     lines = [orjson.loads(line) for file in folder.rglob("*.jsonl") for line in file.read_bytes().splitlines()]
     assert sorted(line["text"] for line in lines) == ["a cat", "a mat"]
+
+
+@pytest.mark.usefixtures("home")
+def test_sink_that_is_no_longer_configured_is_left_out(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts")
+    monkeypatch.setenv("CHUNKSINK_SINK_JSONL_FOLDR", "a misspelt option of an unused sink")
+    assert list(shell("endpoints", "--json").json["sinks"]) == ["fts"]
 
 
 @pytest.mark.parametrize(

@@ -256,6 +256,20 @@ def test_restored_leg_is_opened_again_during_searches(built: Shell, monkeypatch:
             time.sleep(0.02)
 
 
+def test_query_is_embedded_without_the_engine(built: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    with chunksink.open() as index:
+        vector = index.embed_query("a cat")
+    shutil.rmtree(built.home / "chroma")
+    with chunksink.open() as index:
+        assert (index.embed_query("a cat") == vector).all()
+
+
+def test_query_is_not_embedded_if_the_index_has_no_vectors(quick_shell: Shell) -> None:
+    quick_shell.synced(p1=[A])
+    with chunksink.open() as index, pytest.raises(InvalidQuestion):
+        index.embed_query("a cat")
+
+
 def test_index_search_and_get_chunk_return_hits(built: Shell) -> None:
     with chunksink.open() as index:
         answer = index.search("cat", mode="keyword", filters={"schema_version": "chunks.v1"}, context=1)

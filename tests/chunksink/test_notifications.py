@@ -95,6 +95,13 @@ def test_engine_that_fails_is_reported_with_the_report_of_the_run(
     assert report["generation"] == shell.live().id
 
 
+def test_name_that_is_not_utf8_is_reported_with_escapes(shell: Shell, mailbox: Mailbox) -> None:
+    assert chunksink(shell.folder, "ingest", "no\udcff", "--home", "home\udcff").code == Exit.INVALID_INPUT
+    report = mailbox.take("on_failure")
+    assert "no\\udcff" in report["message"]
+    assert report["home"] == f"{shell.folder}/home\\udcff"
+
+
 def test_missing_chunks_are_reported_without_a_record(shell: Shell, mailbox: Mailbox) -> None:
     shell.synced(p1=[source("a.md", "a cat")])
     (shell.folder / "chunks").rename(shell.folder / "away")

@@ -34,6 +34,13 @@ def test_first_counts_all_that_is_left_out() -> None:
     assert list(first(["a", "b"], None)) == ["a", "b"]
 
 
+def test_json_escapes_names_that_are_not_utf8(quick_shell: Shell) -> None:
+    quick_shell.synced(p1=[source("a.md", "a cat")])
+    assert quick_shell("backup", "--json", "b\udcff").json["file"] == "b\\udcff"
+    found = quick_shell("doctor", "--json", "--home", "h\udcff").json
+    assert any("h\\udcff" in check["found"] for check in found)
+
+
 @pytest.mark.parametrize("command", ["sync", "status", "plan", "verify", "runs", "validate", "dead-letters", "doctor"])
 def test_commands_fit_eighty_columns(command: str, quick_shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     quick_shell.synced(p1=[source("a.md", "a cat")])

@@ -80,6 +80,12 @@ def test_show_without_a_server_keeps_the_file(shell: Shell, monkeypatch: pytest.
     assert load_index_settings(Path("meilisearch-settings.json")) == FILE | {"stopWords": ["the"]}
 
 
+def test_invalid_option_is_reported_with_its_file(shell: Shell) -> None:
+    (shell.folder / "chunksink.toml").write_text('[sink.meilisearch]\nindx = "x"\n')
+    ended = shell("settings", "diff")
+    assert (ended.code, "chunksink.toml: [sink.meilisearch]" in ended.err) == (Exit.USAGE, True)
+
+
 @pytest.mark.usefixtures("live")
 def test_emptied_file_is_restored_with_show(shell: Shell) -> None:
     file = Path("meilisearch-settings.json")

@@ -143,6 +143,13 @@ def test_fields_are_not_counted_while_there_are_errors(shell: Shell) -> None:
     assert "The fields are counted once there is no error." in ended.err
 
 
+def test_chunking_that_is_not_checked_is_said(shell: Shell) -> None:
+    put(shell.root, "k", b"{\n")
+    notes = shell("validate").err.splitlines()
+    more = [line for line in shell("validate", "--chunking").err.splitlines() if "chunking" in line]
+    assert len(more) == 1 and more[0] not in notes
+
+
 # -- as a real process -------------------------------------------------------------------------------------------------
 
 Popen = subprocess.Popen[str]
