@@ -72,7 +72,7 @@ class SearchHit:
     fields: Mapping[str, Any] = field(default_factory=dict)
     """The custom fields; times as ISO 8601."""
     rerank: Reranked | None = None
-    """The reranker's score, and the place before; None if it was not asked."""
+    """The reranker's score, and the place before; None if it did not score this hit."""
     weak: bool = False
     """Whether it is hardly related to the query: neither its words nor its meaning match well."""
 
@@ -167,8 +167,8 @@ class Answer:
     notice: str | None = None
     """A sentence for the reader: for example why nothing was found, or what was not searched."""
     suggestions: Mapping[str, str] = field(default_factory=dict)
-    """Maps words that no document contains to similar words, which keyword search looked for instead outside phrases.
-    """
+    """Maps words that no document contains to similar words. Keyword search looked for these instead, except in
+    phrases."""
     answered: bool = True
     """Whether any leg answered. If not, there may be matches although there are no hits."""
     evidence: float | None = None

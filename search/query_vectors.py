@@ -1,4 +1,5 @@
-"""Computes the vectors of queries with the model that made the index, caches them, and batches waiting queries.
+"""Computes the vectors of queries with the model that made the index, caches them, and batches waiting queries. Also
+opens the reranker.
 
 A model takes only a third longer for four queries than for one. So queries that arrive while it computes form the next
 batch.
@@ -62,7 +63,7 @@ class QueryEncoder:
 
     def of(self, generation: Generation) -> "QueryModel":
         """The same model for every generation that was made with it, since loading takes seconds. It is loaded again
-        if its folder or precision has changed."""
+        if its files or its settings have changed."""
         made_with = generation.model_fingerprint, generation.encoder
         with self._lock:
             return self._models.setdefault(made_with, QueryModel(generation, self._model_cache))

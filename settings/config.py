@@ -126,6 +126,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         place = (self.ray and self.ray.segments) or f"{self.home}/segments"
         return place if is_bucket(place) else str(Path(place).absolute())
 
+    # `load_config` returns a `_LoadedConfig`, whose fields replace the next three.
     @property
     def has_default_sinks(self) -> bool:
         """Whether no setting names the sinks, so that they depend on MEILI_URL."""
@@ -211,7 +212,7 @@ def load_config(
         | {name: variable(name) for name in variables}
         | {name: f"the flag or argument `{name}`" for name in options}
     )
-    for name in ("sink", "ray") & options.keys():
+    for name in options.keys() & {"sink", "ray"}:
         options[name] = _merged(values.get(name), options[name])
     overrides = variables | options
     if index and "home" in overrides:  # set for all indexes, so each gets a subfolder
@@ -285,7 +286,7 @@ def _words(name: str, value: str) -> list[str]:
 def _wrong_token(tokens: Mapping[str, str]) -> str | None:
     for digest, tenant in tokens.items():
         if not _SHA256.fullmatch(digest):  # not shown: it may be the token itself
-            return f"`tokens` needs the sha256 of the token of {tenant!r}: 64 digits from 0 to f"
+            return f"`tokens` needs the sha256 of the token of {tenant!r}: 64 hexadecimal digits in lower case"
         if digest == _EMPTY_SHA256:
             return "`tokens` contains the sha256 of an empty text, which anyone can send: hash the real token"
     return None

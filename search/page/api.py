@@ -1,4 +1,4 @@
-"""The HTTP API: search, one chunk, its OpenAPI description, liveness and readiness."""
+"""The HTTP API: search, single chunks, metrics, liveness, readiness, and an OpenAPI description."""
 
 from dataclasses import asdict
 from typing import Any

@@ -6,7 +6,7 @@ from typing import Any
 from chunksink.search.filters import filter_fields
 from chunksink.search.page.form import PARAMETERS, Parameter
 from chunksink.search.page.readiness import REASONS
-from chunksink.search.question import FUSIONS, LEGS_OF, MODES
+from chunksink.search.question import FUSIONS, MODES
 from chunksink.sinks.custom_fields import FieldSet
 from chunksink.sinks.fields import FILTERS
 
@@ -164,7 +164,10 @@ _SCHEMAS: dict[str, Any] = {
             "weak": {"type": "boolean", "description": "Whether the hit is hardly related to the query."},
             "highlights": _list(_TEXT),
             "snippet": _list(_object({"text": _TEXT, "match": {"type": "boolean"}})),
-            "ranks": {**_map({"type": "integer"}), "description": f"By leg: {', '.join(LEGS_OF['hybrid'])}."},
+            "ranks": {
+                **_map({"type": "integer"}),
+                "description": "The place in each leg that found it: keyword, semantic or engine.",
+            },
             "same_text": {
                 **_list(_object(_REFERENCE)),
                 "description": "Other sources with the same text, which are not listed as hits.",

@@ -39,7 +39,8 @@ _SHOWN_CHARACTERS = 280
 
 @dataclass(frozen=True)
 class PlaceView:
-    """The place of a chunk in its source. `href` is set only for addresses on the web."""
+    """The place of a chunk in its source. `href` is set for addresses on the web and, with a `source_url`, for relative
+    ones."""
 
     title: str
     path: tuple[str, ...]
