@@ -15,7 +15,7 @@ from chunksink.sinks import values
 from chunksink.sinks.custom_fields import NO_FIELDS, FieldSet
 from chunksink.sinks.document import CUSTOM, LISTS
 from chunksink.sinks.errors import InvalidFilter
-from chunksink.sinks.fields import FILTERS, SORTABLE, VALUE_TYPES
+from chunksink.sinks.fields import FILTERS, SORTABLE, VALUE_TYPES, WHOLE
 from chunksink.sinks.reader import Filter, Sort, Value
 
 _WRITTEN = re.compile(r"\s*([A-Za-z_]\w*)\s*(>=|<=|=|>|<)(.*)", re.DOTALL)
@@ -226,7 +226,7 @@ def _range(name: str, field: FilterField, value: str) -> tuple[Any, Any]:
             kind = "whole numbers" if field.is_whole else "numbers"
             raise InvalidQuestion(f"{name} is compared with {kind} of up to 15 digits, not with {value!r:.100}")
         return number, number
-    label = (values.facet(value) or value) if len(value) * 3 > values.FACET_BYTES else value  # cut as in the index
+    label = value if field.field in WHOLE else values.cut(value)  # as in the index
     return label, label
 
 
