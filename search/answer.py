@@ -166,6 +166,9 @@ class Answer:
     unavailable: Mapping[str, str] = field(default_factory=dict)
     notice: str | None = None
     """A sentence for the reader: for example why nothing was found, or what was not searched."""
+    not_reranked: str | None = None
+    """Why the configured reranker did not decide the order. As in `unavailable`, the reason may name servers and
+    folders; the notice does not."""
     suggestions: Mapping[str, str] = field(default_factory=dict)
     """Maps words that no document contains to similar words. Keyword search looked for these instead, except in
     phrases."""
@@ -204,6 +207,7 @@ class Answer:
             "took_ms": round(self.took_ms, 1),
             "unavailable": dict(self.unavailable),
             "notice": self.notice,
+            "not_reranked": self.not_reranked,
             "suggestions": dict(self.suggestions),
         }
 

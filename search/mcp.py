@@ -167,6 +167,8 @@ def mcp_server(
             answer = answers.search(question, access)
         for leg, reason in answer.unavailable.items():
             _logger.warning("no answer from %s search: %s", leg, reason)
+        if answer.not_reranked is not None:
+            _logger.warning("the reranker failed: %s", answer.not_reranked)
         if not answer.answered:
             raise ToolError(_UNAVAILABLE)
         return _found(answer)

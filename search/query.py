@@ -72,6 +72,7 @@ def _answer(legs: Legs, question: Question, access: Access) -> Answer:
         took_ms=(perf_counter() - started) * 1000,
         unavailable=queries.failed,
         notice=" ".join(sentences) or None,
+        not_reranked=order.not_reranked,
         suggestions=question.spelling,
         evidence=order.evidence,
         answered=queries.answered,

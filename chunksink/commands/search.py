@@ -133,6 +133,8 @@ def _print(answer: Answer, why: list[list[str]], offset: int, *, names_tenants: 
     problem = "without {} search" if answer.answered else "no answer from {} search"
     for leg, reason in answer.unavailable.items():
         note(f"{problem.format(leg)}: {reason}", severity="warning", fg="yellow")
+    if answer.not_reranked is not None:
+        note(f"without the reranker: {printable(answer.not_reranked)}", severity="warning", fg="yellow")
     if answer.notice:
         note(printable(answer.notice), severity="warning", fg="yellow")
     if answer.answered and not answer.hits:

@@ -14,7 +14,7 @@ from chunksink.search.page.form import once, read
 from chunksink.search.page.openapi import described
 from chunksink.search.page.readiness import Readiness
 from chunksink.search.page.security import caller_of
-from chunksink.search.page.site import HIDDEN, HttpProblem, Site
+from chunksink.search.page.site import HttpProblem, Site, unanswered
 from chunksink.search.page.workers import Overloaded, Workers
 
 _HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 405: {"Allow": "GET, HEAD"}, 503: {"Retry-After": "1"}}
@@ -51,15 +51,12 @@ class Api:
         try:
             form = read(request.query_params.multi_items(), strict=True, usual_mode=self._site.usual_mode)
             access = caller.access(form.tenant, required=self._site.tenants_required)
-            answer = await self._workers.do(self._site.search, form.question(self._site.fields), access)
+            answer = await self._workers.do(self._site.search, form.question(self._site.fields), access, caller)
         except Exception as error:
             return error_response(self._site.problem(error, caller))
-        if problem := self._site.unanswered(answer, caller):
+        if problem := unanswered(answer):
             return error_response(problem)
-        content = answer.as_json(explain=form.explain)
-        if not caller.sees_all:
-            content["unavailable"] = dict.fromkeys(answer.unavailable, HIDDEN)
-        return json_response(content)
+        return json_response(answer.as_json(explain=form.explain))
 
     async def chunk(self, request: Request) -> Response:
         caller = caller_of(request)

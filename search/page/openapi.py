@@ -149,6 +149,10 @@ _SCHEMAS: dict[str, Any] = {
                 "description": "Maps each leg that failed (keyword, semantic or engine search) to the reason.",
             },
             "notice": _TEXT_OR_NULL,
+            "not_reranked": {
+                **_TEXT_OR_NULL,
+                "description": "Why the configured reranker did not decide the order.",
+            },
             "suggestions": {
                 **_map(_TEXT),
                 "description": "Maps words that no document contains to similar words that some do.",
