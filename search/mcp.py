@@ -7,7 +7,7 @@ The tenant is fixed when the server starts. No call can name another one.
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any, Protocol, cast
+from typing import Annotated, Any, NotRequired, Protocol, cast
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
@@ -63,6 +63,7 @@ class Source(TypedDict):
 
 class Passage(Source):
     text: str
+    cut: NotRequired[str]
 
 
 class PassageInContext(Passage, total=False):
@@ -77,7 +78,6 @@ class Hit(PassageInContext, total=False):
     metadata: dict[str, Any]
     weak: bool
     snippet: str
-    cut: str
     same_text: list[Source]
 
 
