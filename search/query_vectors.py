@@ -131,7 +131,7 @@ class QueryModel:
     def prepare(self) -> None:
         """Start to load the model in the background while the caller opens its engines.
 
-        A model whose graph must be made first is left to the first question, which can be interrupted.
+        If its OpenVINO graph must be made first, the first question loads it, because that can be interrupted.
         """
         if self._settings.endpoint is None and not self._prepared:
             self._prepared = True
@@ -143,7 +143,8 @@ class QueryModel:
 
         with self._computing, suppress(Exception):
             model = resolve_model(self._settings.model, network=False)
-            if expected_runtime(model, self._settings.precision, self._model_cache).prepared:
+            expected = expected_runtime(model, self._settings.precision, self._model_cache)
+            if expected.prepared or expected.reason:  # else the graph must be made
                 self._encoder.load()
         if self._closed:
             self._close_if_idle()
