@@ -10,7 +10,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from chunksink.chunkbus.errors import extra_needed
-from chunksink.search.page.form import once, read
+from chunksink.search.page.form import CHUNK_PARAMETERS, once, read
 from chunksink.search.page.openapi import described
 from chunksink.search.page.readiness import Readiness
 from chunksink.search.page.security import caller_of
@@ -64,7 +64,7 @@ class Api:
         chunk_id = request.query_params.get("id", "")
         try:
             once("id", request.query_params.getlist("id"))
-            form = read([pair for pair in pairs if pair[0] != "id"], strict=True)
+            form = read([pair for pair in pairs if pair[0] != "id"], strict=True, known=CHUNK_PARAMETERS)
             access = caller.access(form.tenant, required=self._site.tenants_required)
             found = await self._workers.do(self._site.answers.get, chunk_id, access, form.context)
         except Exception as error:

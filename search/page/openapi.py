@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from chunksink.search.filters import filter_fields
-from chunksink.search.page.form import PARAMETERS, Parameter
+from chunksink.search.page.form import CHUNK_PARAMETERS, PARAMETERS, Parameter
 from chunksink.search.page.readiness import REASONS
 from chunksink.search.question import FUSIONS, MODES
 from chunksink.sinks.custom_fields import FieldSet
@@ -15,13 +15,12 @@ _TEXT_OR_NULL = {"type": ["string", "null"]}
 _NUMBER = {"type": "number"}
 _NUMBER_OR_NULL = {"type": ["number", "null"]}
 _CHOICES = {"mode": MODES, "fusion": FUSIONS}
-_CHUNK_PARAMETERS = ("context", "tenant")
 
 
 def described(version: str, fields: FieldSet) -> dict[str, Any]:
     listed = {"filter": sorted(filter_fields(fields)), "facet": sorted((*FILTERS, *fields.facets()))}
     chunk_id = {"name": "id", "in": "query", "required": True, "description": "A chunk_id.", "schema": _TEXT}
-    few = [parameter for parameter in PARAMETERS if parameter.name in _CHUNK_PARAMETERS]
+    few = [parameter for parameter in PARAMETERS if parameter.name in CHUNK_PARAMETERS]
     return {
         "openapi": "3.1.0",
         "info": {
