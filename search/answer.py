@@ -12,7 +12,7 @@ from chunksink.search.question import FusionName, Mode, Question
 from chunksink.search.rerank import Reranked
 from chunksink.sinks.custom_fields import NO_FIELDS, FieldSet
 from chunksink.sinks.document import Document
-from chunksink.sinks.reader import FacetValue, Piece
+from chunksink.sinks.reader import FacetValue, Piece, Sort
 
 
 @dataclass(frozen=True)
@@ -178,6 +178,8 @@ class Answer:
     """How well the best keyword hit matches the query, 0..1, if that decided the weights of both searches."""
     moved: bool = False
     """Whether a leg answered from another build than expected, because the live index changed meanwhile."""
+    sort: Sort | None = None
+    """The order of the hits, which then have no scores."""
 
     def __repr__(self) -> str:
         hits = f"{len(self.hits)} hit{'' if len(self.hits) == 1 else 's'}"

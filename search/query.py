@@ -77,6 +77,7 @@ def _answer(legs: Legs, question: Question, access: Access) -> Answer:
         evidence=order.evidence,
         answered=queries.answered,
         moved=queries.moved,
+        sort=question.sort,
     )
 
 
