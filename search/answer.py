@@ -1,7 +1,7 @@
 """The answer to a search: hits, each with its source, its neighbours and the parts of its score."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
@@ -26,15 +26,15 @@ class Surrounded:
     """The words of these texts that match the query, as written in the texts."""
 
     def as_json(self) -> dict[str, Any]:
-        return {
-            **as_json(self.document),
-            "before": [as_json(document) for document in self.before],
-            "after": [as_json(document) for document in self.after],
-        }
+        return {**as_json(self.document), **_context(self.before, self.after)}
 
 
 def as_json(document: Document) -> dict[str, Any]:
     return {**reference(document), "text": document.text}
+
+
+def _context(before: Iterable[Document], after: Iterable[Document]) -> dict[str, list[dict[str, Any]]]:
+    return {"before": [as_json(document) for document in before], "after": [as_json(document) for document in after]}
 
 
 def reference(document: Document) -> dict[str, Any]:
@@ -109,10 +109,7 @@ class SearchHit:
             "same_text": [reference(document) for document in self.same_text],
         }
         if self.before or self.after:
-            fields["context"] = {
-                "before": [as_json(document) for document in self.before],
-                "after": [as_json(document) for document in self.after],
-            }
+            fields["context"] = _context(self.before, self.after)
         if explain:
             fields["explain"] = {
                 "shares": [{**share._asdict(), "points": share.points} for share in self.shares],

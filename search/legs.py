@@ -63,9 +63,9 @@ class KeywordLeg:
         words = question.words
 
         def ask(depth: int) -> list[Hit]:
-            if question.sort is None:
-                return self.reader.search(words, depth, filters, every=every)
             hits = self.reader.search(words, depth, filters, every=every, sort=question.sort)
+            if question.sort is None:
+                return hits
             return [replace(hit, score=0.0) for hit in hits]  # equal scores keep the order
 
         return LegQuery(ask, most_score=partial(self.reader.most_score, words, filters))

@@ -19,6 +19,7 @@ from typing_extensions import TypedDict  # pydantic needs this one before Python
 from chunksink.search.access import Access
 from chunksink.search.answer import Answer, Answers, SearchHit, Surrounded, as_json, reference
 from chunksink.search.errors import SearchError
+from chunksink.search.facets import IN_EVERY_DOCUMENT
 from chunksink.search.filters import FilterField, filter_fields, parse_filters, parse_sort
 from chunksink.search.question import Mode, Question
 from chunksink.sinks.custom_fields import NO_FIELDS, FieldSet
@@ -33,8 +34,6 @@ _MAX_VALUES = 20
 """Values of a field in the description of the index."""
 _NOT_DESCRIBED = ("parent_id", "tenant_key", "schema_version", "path", "filename", "title")
 """Not offered as filters: they identify sources or tenants, or tell nothing about the content."""
-_COUNTED = "schema_version"
-"""A field that every document has, so the counts of its values add up to the number of sources."""
 _INSTRUCTIONS = (
     "Searches one index of documents. `describe_index` shows what it contains and which fields can be filtered. "
     "`search` finds the best sources for a question, each with its best passage; `same_text` lists other sources with "
@@ -185,9 +184,11 @@ def mcp_server(
 
     def describe_index() -> Contents:
         with errors_for_assistants():
-            values = answers.contents([*(one.field for one in by_name.values()), _COUNTED], access, _MAX_VALUES)
+            values = answers.contents(
+                [*(one.field for one in by_name.values()), IN_EVERY_DOCUMENT], access, _MAX_VALUES
+            )
         return Contents(
-            sources=sum(one.families for one in values.get(_COUNTED, ())),
+            sources=sum(one.families for one in values.get(IN_EVERY_DOCUMENT, ())),
             filters=[_described(name, one, values[name]) for name, one in by_name.items() if values.get(name)],
         )
 

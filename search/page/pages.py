@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from chunksink.search.answer import Answer
+from chunksink.search.facets import IN_EVERY_DOCUMENT
 from chunksink.search.page import views
 from chunksink.search.page.callers import SESSION_SECONDS, Caller, Sessions
 from chunksink.search.page.drawer import drawers
@@ -74,7 +75,7 @@ class HtmlPages:
         """The answer, or None if the query is empty, and when the index was last updated."""
         access = caller.access(form.tenant, required=self._site.tenants_required)
         own = [f"{CUSTOM}{name}" for name in self._site.fields.choices()]
-        question = form.question(self._site.fields, (*views.FACETS, *own, views.COUNTED))
+        question = form.question(self._site.fields, (*views.FACETS, *own, IN_EVERY_DOCUMENT))
         is_asked = form.q.strip() or form.sort
         answer = self._site.search(question, access, caller) if is_asked else None
         return answer, self._site.answers.updated_at()

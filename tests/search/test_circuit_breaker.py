@@ -18,7 +18,7 @@ from chunksink.sinks.chroma import ChromaSink, Server
 from chunksink.sinks.errors import BuildMissing, InvalidFilter, NotConfirmed, SinkError, Transient, Unreachable
 from chunksink.sinks.meilisearch import MeilisearchReader, MeilisearchSink
 from chunksink.sinks.meilisearch.connection import Connection
-from chunksink.sinks.reader import Filter, Hit, HybridReader, KeywordReader, VectorReader
+from chunksink.sinks.reader import Filter, Hit, HybridReader, KeywordReader, Sort, VectorReader
 from tests.engines.other_servers import silent_server
 from tests.search.support import Failing, family, meaning
 
@@ -44,7 +44,15 @@ class Engine(Failing):
         self.closed = False
         self.meanwhile: Callable[[], object] | None = None
 
-    def search(self, query: str, limit: int = 10, filters: Sequence[Filter] = (), *, every: bool = False) -> list[Hit]:
+    def search(
+        self,
+        query: str,
+        limit: int = 10,
+        filters: Sequence[Filter] = (),
+        *,
+        every: bool = False,
+        sort: Sort | None = None,
+    ) -> list[Hit]:
         self.calls += 1
         time.sleep(self.seconds)
         if self.failure is not None:
