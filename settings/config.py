@@ -126,11 +126,10 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         place = (self.ray and self.ray.segments) or f"{self.home}/segments"
         return place if is_bucket(place) else str(Path(place).absolute())
 
-    # `load_config` returns a `_LoadedConfig`, whose fields replace the next three.
     @property
     def has_default_sinks(self) -> bool:
         """Whether no setting names the sinks, so that they depend on MEILI_URL."""
-        return False
+        return False  # `_LoadedConfig` replaces this and the next two by fields
 
     @property
     def file(self) -> str | None:
@@ -259,8 +258,7 @@ def load_config(
 def _wrong_value(error: msgspec.ValidationError) -> tuple[str, str]:
     """Which setting is wrong, and the allowed values. Unknown names were refused before."""
     found = _WRONG_VALUE.match(str(error))
-    name = found["name"] if found else None
-    if found is None or name is None:
+    if found is None or (name := found["name"]) is None:
         return "", str(error)
     what, path = found["what"], found["deeper"]
     hint = get_type_hints(Config).get(name)
