@@ -46,7 +46,7 @@ def measure(
             reasons = "; ".join(f"{leg} search: {reason}" for leg, reason in answer.unavailable.items())
             raise SinkError(f"{mode} cannot be measured: {reasons}")
         if config.rerank is not None and answer.hits and answer.hits[0].rerank is None:
-            raise SinkError(f"{mode} cannot be measured, because the reranker did not answer: {answer.notice}")
+            raise SinkError(f"{mode} cannot be measured, because the reranker failed: {answer.not_reranked}")
         return naming.names(document for hit in answer.hits for document in (hit.document, *hit.same_text))
 
     return evaluate(judged, rank)

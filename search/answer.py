@@ -1,7 +1,7 @@
 """The answer to a search: hits, each with its source, its neighbours and the parts of its score."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
@@ -12,7 +12,7 @@ from chunksink.search.question import FusionName, Mode, Question
 from chunksink.search.rerank import Reranked
 from chunksink.sinks.custom_fields import NO_FIELDS, FieldSet
 from chunksink.sinks.document import Document
-from chunksink.sinks.reader import FacetValue, Piece
+from chunksink.sinks.reader import FacetValue, Piece, Sort
 
 
 @dataclass(frozen=True)
@@ -26,15 +26,15 @@ class Surrounded:
     """The words of these texts that match the query, as written in the texts."""
 
     def as_json(self) -> dict[str, Any]:
-        return {
-            **as_json(self.document),
-            "before": [as_json(document) for document in self.before],
-            "after": [as_json(document) for document in self.after],
-        }
+        return {**as_json(self.document), **_context(self.before, self.after)}
 
 
 def as_json(document: Document) -> dict[str, Any]:
     return {**reference(document), "text": document.text}
+
+
+def _context(before: Iterable[Document], after: Iterable[Document]) -> dict[str, list[dict[str, Any]]]:
+    return {"before": [as_json(document) for document in before], "after": [as_json(document) for document in after]}
 
 
 def reference(document: Document) -> dict[str, Any]:
@@ -72,7 +72,7 @@ class SearchHit:
     fields: Mapping[str, Any] = field(default_factory=dict)
     """The custom fields; times as ISO 8601."""
     rerank: Reranked | None = None
-    """The reranker's score, and the place before; None if it was not asked."""
+    """The reranker's score, and the place before; None if it did not score this hit."""
     weak: bool = False
     """Whether it is hardly related to the query: neither its words nor its meaning match well."""
 
@@ -109,10 +109,7 @@ class SearchHit:
             "same_text": [reference(document) for document in self.same_text],
         }
         if self.before or self.after:
-            fields["context"] = {
-                "before": [as_json(document) for document in self.before],
-                "after": [as_json(document) for document in self.after],
-            }
+            fields["context"] = _context(self.before, self.after)
         if explain:
             fields["explain"] = {
                 "shares": [{**share._asdict(), "points": share.points} for share in self.shares],
@@ -166,15 +163,20 @@ class Answer:
     unavailable: Mapping[str, str] = field(default_factory=dict)
     notice: str | None = None
     """A sentence for the reader: for example why nothing was found, or what was not searched."""
+    not_reranked: str | None = None
+    """Why the configured reranker did not decide the order. As in `unavailable`, the reason may name servers and
+    folders; the notice does not."""
     suggestions: Mapping[str, str] = field(default_factory=dict)
-    """Maps words that no document contains to similar words, which keyword search looked for instead outside phrases.
-    """
+    """Maps words that no document contains to similar words. Keyword search looked for these instead, except in
+    phrases."""
     answered: bool = True
     """Whether any leg answered. If not, there may be matches although there are no hits."""
     evidence: float | None = None
     """How well the best keyword hit matches the query, 0..1, if that decided the weights of both searches."""
     moved: bool = False
     """Whether a leg answered from another build than expected, because the live index changed meanwhile."""
+    sort: Sort | None = None
+    """The order of the hits, which then have no scores."""
 
     def __repr__(self) -> str:
         hits = f"{len(self.hits)} hit{'' if len(self.hits) == 1 else 's'}"
@@ -204,6 +206,7 @@ class Answer:
             "took_ms": round(self.took_ms, 1),
             "unavailable": dict(self.unavailable),
             "notice": self.notice,
+            "not_reranked": self.not_reranked,
             "suggestions": dict(self.suggestions),
         }
 

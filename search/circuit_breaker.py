@@ -6,7 +6,7 @@ from functools import partial
 from time import monotonic
 from typing import Any, ParamSpec, TypeVar, cast
 
-from chunksink.sinks.errors import NotConfirmed, SinkError, Unreachable
+from chunksink.sinks.errors import NotConfirmed, SinkError, Transient
 from chunksink.sinks.reader import Reader
 
 P = ParamSpec("P")
@@ -15,7 +15,8 @@ T = TypeVar("T")
 
 OPEN_SECONDS = 10.0
 _LONG_SECONDS = 1.0
-"""A failure that took longer opens the breaker. Refused connections fail sooner."""
+"""A `Transient` error that took longer opens the breaker (refused connections fail sooner). A `NotConfirmed` always
+does."""
 
 
 def with_circuit_breaker(reader: R, seconds: float = OPEN_SECONDS) -> R:
@@ -43,7 +44,8 @@ class _CircuitBreaker:
         return partial(self._call, value) if callable(value) else value
 
     def refresh(self) -> None:
-        """Postponed while the breaker is open: a refresh that succeeds without the engine would close it wrongly."""
+        """Postponed while the breaker is open. Some readers refresh without asking the engine, so a success would close
+        the breaker too early."""
         if self._failure is None:
             self._call(self._reader.refresh)
         else:
@@ -86,4 +88,4 @@ class _CircuitBreaker:
 
 
 def _has_waited(error: SinkError, seconds: float) -> bool:
-    return isinstance(error, NotConfirmed) or (isinstance(error, Unreachable) and seconds > _LONG_SECONDS)
+    return isinstance(error, NotConfirmed) or (isinstance(error, Transient) and seconds > _LONG_SECONDS)

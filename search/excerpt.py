@@ -16,7 +16,7 @@ BEFORE = 90
 _LENGTH = 300
 """Characters of a snippet: about 40 words."""
 _PART = 4_000
-"""Only this many characters of a longer text are parsed, in 5 ms."""
+"""Of a longer text, only this many characters are parsed, which takes 5 ms."""
 _MARKDOWN = ("text/markdown", "text/html", "application/xhtml+xml", "application/epub+zip")
 _PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 _TAG = re.compile(r"<!--.*?-->|<[/!?A-Za-z][^<>]*>", re.DOTALL)
@@ -34,7 +34,8 @@ def has_markdown(mime_type: str | None) -> bool:
 
 
 def plain_text(text: str, mime_type: str | None) -> str:
-    """The words of Markdown, with a line for each block and row of a table. Other formats only lose roles of reST."""
+    """The words of Markdown, with a line for each block and row of a table. In other formats, only
+    roles of reStructuredText are replaced by their words."""
     return "\n".join(_blocks(text)) if has_markdown(mime_type) else _ROLE.sub(r"\1", text)
 
 
@@ -67,8 +68,8 @@ def _words(token: Token) -> str:
 def snippet(found: Sequence[Piece], document: Document) -> tuple[Piece, ...]:
     """The part of the text with the largest number of distinct words of `found`, the engine's snippet.
 
-    It leaves out markup, and headings that views show above the text. Only if the words occur nowhere else, for example
-    in the address of a link, it includes them.
+    It leaves out markup, and headings that views show above the text, unless the words occur only there, for example in
+    the address of a link.
     """
     whole = "".join(piece.text for piece in found).strip("…")
     before = takewhile(lambda piece: not piece.match, found)

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from chunksink.search.answer import Answer, SearchHit
-from chunksink.search.fusion import Share
+from chunksink.search.fusion import RANK_CONSTANT, Share
 from chunksink.search.rerank import Reranked
-from chunksink.sinks.document import Document
+from chunksink.sinks.document import CUSTOM, Document
 
 
 def is_fused(answer: Answer) -> bool:
@@ -13,24 +13,30 @@ def is_fused(answer: Answer) -> bool:
     return any(share.weight != 1.0 or share.value != share.score for hit in answer.hits for share in hit.shares)
 
 
-def share_text(share: Share, *, fused: bool) -> str:
+def share_text(answer: Answer, share: Share, *, fused: bool) -> str:
     """The contribution of one leg."""
     place = "not among its best hits" if share.rank is None else f"place {share.rank}"
+    if answer.sort is not None:
+        return place
     score = f"{place}, score {share.score:.4g}"
     if not fused:
         return score
     return f"{score}{_scale(share)}, adds {share.weight:.3g} × {share.value:.4f} = {share.points:.4f}"
 
 
-def score_text(hit: SearchHit, *, fused: bool) -> str:
+def score_text(answer: Answer, hit: SearchHit, *, fused: bool) -> str:
+    if answer.sort is not None:
+        return "none"
     return f"{hit.score:.4f}" if fused else f"{hit.score:.4g}"
 
 
 def formula(answer: Answer, *, fused: bool) -> str:
+    if answer.sort is not None:
+        return f"the hits are sorted by {answer.sort.field.removeprefix(CUSTOM)}"
     if not fused:
         return "the engine's own score, from one search"
     if answer.fusion == "ranks":
-        return "the sum of 1 / (60 + place) over both searches"
+        return f"the sum of 1 / ({RANK_CONSTANT} + place) over both searches"
     if answer.evidence is None:
         return "the scores of each search scaled to 0..1, weighted by `fusion_weight`, and added"
     matched = f"the best keyword hit has {answer.evidence:.0%} of a full match"

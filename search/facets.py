@@ -18,6 +18,9 @@ from chunksink.sinks.document import CUSTOM
 from chunksink.sinks.errors import InvalidFilter, SinkError
 from chunksink.sinks.reader import FacetValue, Filter, KeywordReader, Value
 
+IN_EVERY_DOCUMENT = "schema_version"
+"""A field that every document has, so the counts of its values add up to the number of sources."""
+
 
 def count(
     legs: Legs, question: Question, access: Access, queries: LegQueries, results: LegResults

@@ -15,7 +15,7 @@ from chunksink.sinks import values
 from chunksink.sinks.custom_fields import NO_FIELDS, FieldSet
 from chunksink.sinks.document import CUSTOM, LISTS
 from chunksink.sinks.errors import InvalidFilter
-from chunksink.sinks.fields import FILTERS, SORTABLE, VALUE_TYPES
+from chunksink.sinks.fields import FILTERS, SORTABLE, VALUE_TYPES, WHOLE
 from chunksink.sinks.reader import Filter, Sort, Value
 
 _WRITTEN = re.compile(r"\s*([A-Za-z_]\w*)\s*(>=|<=|=|>|<)(.*)", re.DOTALL)
@@ -89,7 +89,7 @@ def parse_filters(written: Iterable[str], fields: FieldSet = NO_FIELDS) -> tuple
             continue
         first, last = _range(name, field, value)
         if sign == "=" and (name in periods or (first != last and name in values)):
-            raise InvalidQuestion(f"{name} cannot be in two periods: name one, or bounds with >= and <=")
+            raise InvalidQuestion(f"{name} cannot be in two periods: give one period, or use >= and <=")
         if sign == "=" and first == last:
             values.setdefault(name, []).append(first)
             continue
@@ -182,7 +182,7 @@ def _typed(name: str, field: FilterField, value: Any) -> Value:
         return first
     is_right = isinstance(value, bool) if field.type == "boolean" else type(value) in (int, float)
     if not is_right or field.type in ("string", "strings"):
-        raise InvalidFilter(f"{name} is a {field.type}, which {value!r:.100} is not")
+        raise InvalidFilter(f"{name} cannot be {value!r:.100}: its values are of type {field.type}")
     rounded = values.number(value) if field.type == "number" and not field.is_whole else None
     return value if rounded is None else rounded
 
@@ -226,7 +226,7 @@ def _range(name: str, field: FilterField, value: str) -> tuple[Any, Any]:
             kind = "whole numbers" if field.is_whole else "numbers"
             raise InvalidQuestion(f"{name} is compared with {kind} of up to 15 digits, not with {value!r:.100}")
         return number, number
-    label = (values.facet(value) or value) if len(value) * 3 > values.FACET_BYTES else value  # cut as in the index
+    label = value if field.field in WHOLE else values.cut(value)  # as in the index
     return label, label
 
 

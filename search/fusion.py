@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 RANK_CONSTANT = 60
-"""From the original paper. It keeps one first place from deciding alone."""
+"""From the original paper. With it, places up to 61 in both rankings outweigh a first place in only one."""
 _GOOD = 0.5
 """A hit with this share of the best possible score counts as a full match."""
 _LEAST_WEIGHT, _MOST_WEIGHT = 0.3, 0.6

@@ -1,4 +1,7 @@
-"""The legs of a search: keyword and semantic. If one fails, it is reported and the other one answers."""
+"""The legs of a search: keyword, semantic, and the hybrid search of an engine.
+
+If one leg of hybrid mode fails, it is reported and the other one answers.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -29,7 +32,8 @@ REMEDY = "run `chunksink sync` if such a sink is configured"
 """Here it is unknown whether a missing sink is configured."""
 
 PhraseHits = Sequence[Hit] | None
-"""The documents that contain all quoted phrases; None if the query has no phrases, or if their search failed."""
+"""The documents that contain all quoted phrases, at most `MOST_PHRASE_HITS`. None if the query has no phrases, or if
+they could not or need not be searched for."""
 
 _DEPTH_FACTOR = 4
 
@@ -59,9 +63,9 @@ class KeywordLeg:
         words = question.words
 
         def ask(depth: int) -> list[Hit]:
-            if question.sort is None:
-                return self.reader.search(words, depth, filters, every=every)
             hits = self.reader.search(words, depth, filters, every=every, sort=question.sort)
+            if question.sort is None:
+                return hits
             return [replace(hit, score=0.0) for hit in hits]  # equal scores keep the order
 
         return LegQuery(ask, most_score=partial(self.reader.most_score, words, filters))
@@ -119,6 +123,7 @@ class EngineLeg:
         vector = self.encode(question.text)
         # Another document of the same source may contain the phrase.
         every = not question.collapse or phrase_hits is not None
+        ids = {hit.id for hit in phrase_hits or ()}
 
         def ask(depth: int) -> list[Hit]:
             requested = depth
@@ -131,7 +136,6 @@ class EngineLeg:
                     return hits[:depth]
                 requested *= _DEPTH_FACTOR
 
-        ids = {hit.id for hit in phrase_hits or ()}
         return LegQuery(ask)
 
 

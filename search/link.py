@@ -70,7 +70,7 @@ def name_of(source: str) -> str:
 
 
 def _of_web(source: str) -> tuple[str, str] | None:
-    """A web address and its fragment. Only spaces need quoting."""
+    """The address of a URL (`http:`, `https:` or `file:`) and its fragment. Only spaces need quoting."""
     try:
         scheme = urlsplit(source).scheme.lower()
     except ValueError:

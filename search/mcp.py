@@ -7,7 +7,7 @@ The tenant is fixed when the server starts. No call can name another one.
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any, Protocol, cast
+from typing import Annotated, Any, NotRequired, Protocol, cast
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
@@ -19,6 +19,7 @@ from typing_extensions import TypedDict  # pydantic needs this one before Python
 from chunksink.search.access import Access
 from chunksink.search.answer import Answer, Answers, SearchHit, Surrounded, as_json, reference
 from chunksink.search.errors import SearchError
+from chunksink.search.facets import IN_EVERY_DOCUMENT
 from chunksink.search.filters import FilterField, filter_fields, parse_filters, parse_sort
 from chunksink.search.question import Mode, Question
 from chunksink.sinks.custom_fields import NO_FIELDS, FieldSet
@@ -33,8 +34,6 @@ _MAX_VALUES = 20
 """Values of a field in the description of the index."""
 _NOT_DESCRIBED = ("parent_id", "tenant_key", "schema_version", "path", "filename", "title")
 """Not offered as filters: they identify sources or tenants, or tell nothing about the content."""
-_COUNTED = "schema_version"
-"""A field that every document has, so the counts of its values add up to the number of sources."""
 _INSTRUCTIONS = (
     "Searches one index of documents. `describe_index` shows what it contains and which fields can be filtered. "
     "`search` finds the best sources for a question, each with its best passage; `same_text` lists other sources with "
@@ -63,6 +62,7 @@ class Source(TypedDict):
 
 class Passage(Source):
     text: str
+    cut: NotRequired[str]
 
 
 class PassageInContext(Passage, total=False):
@@ -77,7 +77,6 @@ class Hit(PassageInContext, total=False):
     metadata: dict[str, Any]
     weak: bool
     snippet: str
-    cut: str
     same_text: list[Source]
 
 
@@ -167,6 +166,8 @@ def mcp_server(
             answer = answers.search(question, access)
         for leg, reason in answer.unavailable.items():
             _logger.warning("no answer from %s search: %s", leg, reason)
+        if answer.not_reranked is not None:
+            _logger.warning("the reranker failed: %s", answer.not_reranked)
         if not answer.answered:
             raise ToolError(_UNAVAILABLE)
         return _found(answer)
@@ -183,9 +184,11 @@ def mcp_server(
 
     def describe_index() -> Contents:
         with errors_for_assistants():
-            values = answers.contents([*(one.field for one in by_name.values()), _COUNTED], access, _MAX_VALUES)
+            values = answers.contents(
+                [*(one.field for one in by_name.values()), IN_EVERY_DOCUMENT], access, _MAX_VALUES
+            )
         return Contents(
-            sources=sum(one.families for one in values.get(_COUNTED, ())),
+            sources=sum(one.families for one in values.get(IN_EVERY_DOCUMENT, ())),
             filters=[_described(name, one, values[name]) for name, one in by_name.items() if values.get(name)],
         )
 

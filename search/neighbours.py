@@ -2,7 +2,7 @@
 
 Chunkers make chunks of a heading alone if a deeper heading, code or a table follows. Such chunks rank high, because all
 of their few words match, but the next chunk has the answer. The same applies to front matter, comments, and lines that
-only introduce the next chunk (`Run this:`).
+only introduce the next chunk (`Run this:`), if the next chunk repeats them.
 """
 
 import re
@@ -104,7 +104,8 @@ def _append_neighbour(side: list[Document], found: Document | None) -> None:
 def replacements(legs: Legs, access: Access, question: Question, documents: Sequence[Document]) -> dict[str, Document]:
     """Maps the id of each document to the document to show for it: usually itself.
 
-    A document with only headings, or with only an introduction to the next one, is replaced by the next.
+    A document with only headings is replaced by the next. So is one with only an introduction, if the next document
+    repeats it.
     """
     # With a quoted phrase, a document with hidden text (a comment) is kept: the phrase may be there.
     hidden_counts = bool(phrases_of(question.text))

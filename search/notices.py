@@ -32,7 +32,7 @@ def notices(legs: Legs, question: Question, access: Access, queries: LegQueries,
     if later := [name for field in question.facets if (name := field.removeprefix(CUSTOM)) in legs.lacking]:
         yield f"No facets for {', '.join(later)} yet: [fields] has changed. Run `chunksink sync`."
     if order.not_reranked is not None:
-        yield f"The hits are not ranked again: {order.not_reranked}."
+        yield "The hits are not ranked again, because the reranker failed."
     phrases = phrases_of(question.text)
     among = " that passes the filters" if question.filters else ""
     empty = queries.answered and not order.placed

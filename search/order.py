@@ -124,7 +124,8 @@ class Order:
         return [fused for fused in fusion(rankings) if fused.key not in self._final]
 
     def _comparable(self, rankings: Mapping[str, Ranking]) -> dict[str, Ranking]:
-        """The rankings with everything that `by_scores` needs: scales, weights, and scores of hits of the other leg.
+        """The rankings with everything that `by_scores` needs: scales, weights, and the similarities of chunks
+        that only keyword search found.
 
         A chunk that keyword search missed scores 0 there. Every chunk has a similarity; the lowest becomes 0.
         """

@@ -61,8 +61,8 @@ def for_words(text: str, spelling: Mapping[str, str] | None = None) -> str:
     """
     phrases = phrases_of(text)
     if not phrases and not _SIGNS.search(text):
-        return _respelled(text, spelling or {})
-    rest = _respelled(_SIGNS.sub(" ", _QUOTED.sub(" " if phrases else _unquoted, text)), spelling or {})
+        return respelled(text, spelling or {})
+    rest = respelled(_SIGNS.sub(" ", _QUOTED.sub(" " if phrases else _unquoted, text)), spelling or {})
     return f"{phrases.query} {rest}" if phrases else rest if rest.strip() else text
 
 
@@ -71,7 +71,8 @@ def without_quotes(text: str) -> str:
     return " ".join(_SIGNS.sub(" ", _QUOTED.sub(_unquoted, text)).split())
 
 
-def _respelled(text: str, spelling: Mapping[str, str]) -> str:
+def respelled(text: str, spelling: Mapping[str, str]) -> str:
+    """The query with these words replaced."""
     for word, other in spelling.items():
         text = re.sub(rf"(?<!\w){re.escape(word)}(?!\w)", other, text)  # `other` has letters only: no escapes
     return text

@@ -72,10 +72,12 @@ def _answer(legs: Legs, question: Question, access: Access) -> Answer:
         took_ms=(perf_counter() - started) * 1000,
         unavailable=queries.failed,
         notice=" ".join(sentences) or None,
+        not_reranked=order.not_reranked,
         suggestions=question.spelling,
         evidence=order.evidence,
         answered=queries.answered,
         moved=queries.moved,
+        sort=question.sort,
     )
 
 

@@ -1,4 +1,5 @@
-"""Computes the vectors of queries with the model that made the index, caches them, and batches waiting queries.
+"""Computes the vectors of queries with the model that made the index, caches them, and batches waiting queries. Also
+opens the reranker.
 
 A model takes only a third longer for four queries than for one. So queries that arrive while it computes form the next
 batch.
@@ -62,7 +63,7 @@ class QueryEncoder:
 
     def of(self, generation: Generation) -> "QueryModel":
         """The same model for every generation that was made with it, since loading takes seconds. It is loaded again
-        if its folder or precision has changed."""
+        if its files or its settings have changed."""
         made_with = generation.model_fingerprint, generation.encoder
         with self._lock:
             return self._models.setdefault(made_with, QueryModel(generation, self._model_cache))
@@ -130,7 +131,7 @@ class QueryModel:
     def prepare(self) -> None:
         """Start to load the model in the background while the caller opens its engines.
 
-        A model whose graph must be made first is left to the first question, which can be interrupted.
+        If its OpenVINO graph must be made first, the first question loads it, because that can be interrupted.
         """
         if self._settings.endpoint is None and not self._prepared:
             self._prepared = True
@@ -142,7 +143,8 @@ class QueryModel:
 
         with self._computing, suppress(Exception):
             model = resolve_model(self._settings.model, network=False)
-            if expected_runtime(model, self._settings.precision, self._model_cache).prepared:
+            expected = expected_runtime(model, self._settings.precision, self._model_cache)
+            if expected.prepared or expected.reason:  # else the graph must be made
                 self._encoder.load()
         if self._closed:
             self._close_if_idle()

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from chunksink.search.errors import InvalidQuestion
 from chunksink.search.phrases import for_words
@@ -10,10 +10,10 @@ from chunksink.sinks.reader import Filter, Sort
 
 Mode = Literal["hybrid", "keyword", "semantic", "engine"]
 """`engine` is the hybrid search of the keyword engine itself, such as Meilisearch's."""
-MODES: tuple[Mode, ...] = ("hybrid", "keyword", "semantic", "engine")
+MODES: tuple[Mode, ...] = get_args(Mode)
 
 FusionName = Literal["scores", "ranks"]
-FUSIONS: tuple[FusionName, ...] = ("scores", "ranks")
+FUSIONS: tuple[FusionName, ...] = get_args(FusionName)
 
 KEYWORD, SEMANTIC, ENGINE = "keyword", "semantic", "engine"
 LEGS_OF: dict[Mode, tuple[str, ...]] = {
@@ -58,7 +58,8 @@ class Question:
                 f"the query has {len(self.text):,} characters; at most {MOST_CHARACTERS:,} are possible. Use the "
                 "sentences that matter."
             )
-        require_mode(self.mode)
+        if self.mode not in MODES:
+            raise InvalidQuestion(f"there is no mode {self.mode!r:.100}. Choose one of: {', '.join(MODES)}")
         if self.fusion not in FUSIONS:
             raise InvalidQuestion(f"there is no fusion {self.fusion!r:.100}. Choose one of: {', '.join(FUSIONS)}")
         if self.limit < 1:
@@ -123,8 +124,3 @@ def as_fields(fields: object) -> tuple[Any, ...]:
     if not isinstance(fields, Iterable):
         raise InvalidQuestion(f"facets must be a list of fields, not {fields!r:.100}")
     return tuple(fields)
-
-
-def require_mode(mode: object) -> None:
-    if mode not in MODES:
-        raise InvalidQuestion(f"there is no mode {mode!r:.100}. Choose one of: {', '.join(MODES)}")

@@ -129,7 +129,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def has_default_sinks(self) -> bool:
         """Whether no setting names the sinks, so that they depend on MEILI_URL."""
-        return False
+        return False  # `_LoadedConfig` replaces this and the next two by fields
 
     @property
     def file(self) -> str | None:
@@ -211,7 +211,7 @@ def load_config(
         | {name: variable(name) for name in variables}
         | {name: f"the flag or argument `{name}`" for name in options}
     )
-    for name in ("sink", "ray") & options.keys():
+    for name in options.keys() & {"sink", "ray"}:
         options[name] = _merged(values.get(name), options[name])
     overrides = variables | options
     if index and "home" in overrides:  # set for all indexes, so each gets a subfolder
@@ -258,8 +258,7 @@ def load_config(
 def _wrong_value(error: msgspec.ValidationError) -> tuple[str, str]:
     """Which setting is wrong, and the allowed values. Unknown names were refused before."""
     found = _WRONG_VALUE.match(str(error))
-    name = found["name"] if found else None
-    if found is None or name is None:
+    if found is None or (name := found["name"]) is None:
         return "", str(error)
     what, path = found["what"], found["deeper"]
     hint = get_type_hints(Config).get(name)
@@ -285,7 +284,7 @@ def _words(name: str, value: str) -> list[str]:
 def _wrong_token(tokens: Mapping[str, str]) -> str | None:
     for digest, tenant in tokens.items():
         if not _SHA256.fullmatch(digest):  # not shown: it may be the token itself
-            return f"`tokens` needs the sha256 of the token of {tenant!r}: 64 digits from 0 to f"
+            return f"`tokens` needs the sha256 of the token of {tenant!r}: 64 hexadecimal digits in lower case"
         if digest == _EMPTY_SHA256:
             return "`tokens` contains the sha256 of an empty text, which anyone can send: hash the real token"
     return None

@@ -1,7 +1,7 @@
 """Paths in a configuration file: relative ones start at the file's folder, and `~` is the user's home."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ _FOLDERS = ("chunks", "home", "model_cache")
 _BUS_FOLDERS = ("canonical", "manifest")
 _SINK_PATHS = ("folder", "settings_file")
 _RAY_PATHS = ("segments",)
+_Change = Callable[[str], str]
 
 
 def from_folder(values: Mapping[str, Any], folder: Path, defaults: Mapping[str, str]) -> dict[str, Any]:
@@ -27,18 +28,8 @@ def from_folder(values: Mapping[str, Any], folder: Path, defaults: Mapping[str, 
 
 def expanded(values: Mapping[str, Any]) -> dict[str, Any]:
     """The settings with `~` expanded in paths."""
-    whole: dict[str, Any] = _expanded(values, (*_FOLDERS, "model"))
-    if isinstance(sinks := whole.get("sink"), Mapping):
-        whole["sink"] = {name: _expanded(table, _SINK_PATHS) for name, table in sinks.items()}
-    if "ray" in whole:
-        whole["ray"] = _expanded(whole["ray"], _RAY_PATHS)
-    return whole
-
-
-def _expanded(values: Any, names: tuple[str, ...]) -> Any:
-    if not isinstance(values, Mapping):
-        return values
-    return dict(values) | {name: expand_user(value) for name in names if isinstance(value := values.get(name), str)}
+    changed: dict[str, Any] = _changed(values, expand_user, expand_user)
+    return changed
 
 
 def expand_user(path: str) -> str:
@@ -79,7 +70,8 @@ def wrong_address(chunks: str, home: str) -> tuple[str, str] | None:
 def index_settings_of(folder: Path) -> str | None:
     """The index settings for a configuration file in `folder`: the file beside it, else the shipped one.
 
-    None if `find_settings_file`, which looks in the current folder first, finds that one by itself.
+    None if `find_settings_file` finds the same file without being told: it looks in the current folder, then takes the
+    shipped one.
     """
     if folder == Path():
         return None
@@ -96,24 +88,28 @@ def shipped_settings_file() -> Path:
 
 
 def _resolved(values: Any, folder: Path) -> Any:
+    def model(name: str) -> str:
+        return str(folder / name) if (folder / name).is_dir() else name  # else a name on the hub
+
+    return _changed(values, lambda path: str(folder / expand_user(path)), model)
+
+
+def _changed(values: Any, path: _Change, model: _Change) -> Any:
+    """The settings with each path changed by `path`, and each model by `model`."""
     if not isinstance(values, Mapping):
         return values  # refused later
-    resolved = _joined(values, _FOLDERS, folder)
-    if isinstance(model := resolved.get("model"), str) and model and (folder / model).is_dir():  # not a name on the hub
-        resolved["model"] = str(folder / model)
-    if isinstance(sinks := resolved.get("sink"), Mapping):
-        resolved["sink"] = {name: _joined(table, _SINK_PATHS, folder) for name, table in sinks.items()}
-    if "ray" in resolved:
-        resolved["ray"] = _joined(resolved["ray"], _RAY_PATHS, folder)
-    return resolved
+    changed = _replaced(_replaced(values, _FOLDERS, path), ("model",), model)
+    if isinstance(sinks := changed.get("sink"), Mapping):
+        changed["sink"] = {name: _replaced(table, _SINK_PATHS, path) for name, table in sinks.items()}
+    if "ray" in changed:
+        changed["ray"] = _replaced(changed["ray"], _RAY_PATHS, path)
+    if "rerank" in changed:
+        changed["rerank"] = _replaced(changed["rerank"], ("model",), model)
+    return changed
 
 
-def _joined(values: Any, names: tuple[str, ...], folder: Path) -> Any:
+def _replaced(values: Any, names: tuple[str, ...], change: _Change) -> Any:
     if not isinstance(values, Mapping):
         return values
-    paths = {
-        name: str(folder / expand_user(value))
-        for name in names
-        if isinstance(value := values.get(name), str) and value and "://" not in value
-    }
-    return {**values, **paths}
+    found = {name: value for name in names if isinstance(value := values.get(name), str)}
+    return {**values, **{name: change(value) for name, value in found.items() if value and "://" not in value}}

@@ -68,7 +68,8 @@ def load_index_settings(file: Path) -> dict[str, Any]:
 
 
 def _require_shapes(file: Path, settings: Mapping[str, Any]) -> None:
-    """Checks types. Meilisearch checks the content, except that of synonyms: we add some to them, so we check it."""
+    """Checks types. Meilisearch checks the content, except of synonyms: these are checked here, because chunksink adds
+    its marker to them (`sinks/meilisearch/indexes.py`)."""
     for name, value in settings.items():
         if (shape := _SHAPES.get(type(DEFAULTS.get(name)))) and type(value) is not type(DEFAULTS[name]):
             raise UnusableSettings(f"{file} sets {name} to {json.dumps(value):.100}: write {shape} instead")
@@ -80,7 +81,8 @@ def _require_shapes(file: Path, settings: Mapping[str, Any]) -> None:
 
 
 def as_file(live: Mapping[str, Any]) -> dict[str, Any]:
-    """Live settings in the form of the file: without embedders, and without engine defaults that our file omits too."""
+    """Live settings in the form of the file: without embedders, and without settings that have the engine's default
+    and that the shipped file does not name either."""
     named = _read(shipped_settings_file()).keys() | {each.name for each in differences({}, live)}
     omitted = {EMBEDDERS, *DEFAULTS} - named
     return {name: value for name, value in live.items() if value is not None and name not in omitted}

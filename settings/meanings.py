@@ -1,7 +1,7 @@
 """What each setting means, for the documentation."""
 
 MEANINGS = {
-    "chunks": "the bus root: a folder with `canonical/` and `manifest/`",
+    "chunks": "the bus root: a folder, or an address of object storage (`s3://…`), with `canonical/` and `manifest/`",
     "home": "folder for chunksink's own records, the cache of vectors and the embedded index",
     "require_source_checksum": "refuse chunks whose provenance has no `source_checksum`",
     "model": "the embedding model: a folder, a name on the hub (`owner/name` or `owner/name@revision`), or the "

@@ -374,6 +374,9 @@ def values_by_path(record: Record) -> Values:
 FILTERS: Mapping[str, str] = {rule.name: rule.filter for rule in PROJECTION if rule.filter}
 """Fields that readers can filter by: all by value, `range` also by bounds, `pattern` also by patterns."""
 
+WHOLE = frozenset(rule.name for rule in PROJECTION if rule.filter and rule.read in (values.string, values.line))
+"""Fields to filter by whose text is stored uncut. Other texts are stored with at most 468 bytes."""
+
 SORTABLE = ("chunk_index", "filename", "modified_at_epoch", "page_start", "path", "size_bytes", "title", "year")
 
 VALUE_TYPES: Mapping[str, type] = {

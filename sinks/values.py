@@ -53,14 +53,19 @@ def line(value: Any) -> str | None:
 def facet(value: Any) -> str | None:
     """A string on one line that every engine can filter by: at most 468 bytes, cut between characters."""
     text = line(value)
-    if text is None or max(_sizes(text)) <= FACET_BYTES:
+    return cut(text) if text is not None else None
+
+
+def cut(text: str) -> str:
+    """At most 468 bytes of a text, cut between characters."""
+    if max(_sizes(text)) <= FACET_BYTES:
         return text
     size = folded = 0
     for position, character in enumerate(text):
         more = _sizes(character)
         size, folded = size + more[0], folded + more[1]
         if max(size, folded) > FACET_BYTES:
-            return text[:position].rstrip() or None
+            return text[:position].rstrip()
     return text
 
 

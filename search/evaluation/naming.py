@@ -22,8 +22,8 @@ FIELDS: Mapping[str, Callable[[Document], str | None]] = {
     "source_uri": lambda document: document.source_uri,
     "filename": _name_of_file,
 }
-"""If several match as many names, the first counts. File names are compared without extension, except those of rows in
-JSON or CSV, which are ids."""
+"""Names of files are compared without their extension. Rows of JSON or CSV have ids in place of file names; these are
+compared whole."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Reads queries and judgements from files in the formats of BEIR and TREC.
 
 Queries: JSON lines `{"_id": ..., "text": ...}`; lines `id<TAB>text`; or TREC topics, whose title is the query.
-Judgements: lines `query-id corpus-id score` below a header with these names, or TREC's `query 0 document score`.
+Judgements: lines `query-id corpus-id score`, with or without a header; or TREC's `query 0 document score`.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""The HTTP API: search, one chunk, its OpenAPI description, liveness and readiness."""
+"""The HTTP API: search, single chunks, metrics, liveness, readiness, and an OpenAPI description."""
 
 from dataclasses import asdict
 from typing import Any
@@ -10,11 +10,11 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from chunksink.chunkbus.errors import extra_needed
-from chunksink.search.page.form import once, read
+from chunksink.search.page.form import CHUNK_PARAMETERS, once, read
 from chunksink.search.page.openapi import described
 from chunksink.search.page.readiness import Readiness
 from chunksink.search.page.security import caller_of
-from chunksink.search.page.site import HIDDEN, HttpProblem, Site
+from chunksink.search.page.site import HttpProblem, Site, unanswered
 from chunksink.search.page.workers import Overloaded, Workers
 
 _HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 405: {"Allow": "GET, HEAD"}, 503: {"Retry-After": "1"}}
@@ -51,15 +51,12 @@ class Api:
         try:
             form = read(request.query_params.multi_items(), strict=True, usual_mode=self._site.usual_mode)
             access = caller.access(form.tenant, required=self._site.tenants_required)
-            answer = await self._workers.do(self._site.search, form.question(self._site.fields), access)
+            answer = await self._workers.do(self._site.search, form.question(self._site.fields), access, caller)
         except Exception as error:
             return error_response(self._site.problem(error, caller))
-        if problem := self._site.unanswered(answer, caller):
+        if problem := unanswered(answer):
             return error_response(problem)
-        content = answer.as_json(explain=form.explain)
-        if not caller.sees_all:
-            content["unavailable"] = dict.fromkeys(answer.unavailable, HIDDEN)
-        return json_response(content)
+        return json_response(answer.as_json(explain=form.explain))
 
     async def chunk(self, request: Request) -> Response:
         caller = caller_of(request)
@@ -67,7 +64,7 @@ class Api:
         chunk_id = request.query_params.get("id", "")
         try:
             once("id", request.query_params.getlist("id"))
-            form = read([pair for pair in pairs if pair[0] != "id"], strict=True)
+            form = read([pair for pair in pairs if pair[0] != "id"], strict=True, known=CHUNK_PARAMETERS)
             access = caller.access(form.tenant, required=self._site.tenants_required)
             found = await self._workers.do(self._site.answers.get, chunk_id, access, form.context)
         except Exception as error:

@@ -53,9 +53,9 @@ def _drawer(answer: Answer, hit: SearchHit, whole: float, *, fused: bool) -> Dra
             bars.append(Bar(leg, False, 0.0, start, "not among its best hits"))
         else:
             percent = _percent(shares[leg].points, whole)
-            bars.append(Bar(leg, True, percent, start, share_text(shares[leg], fused=fused)))
+            bars.append(Bar(leg, True, percent, start, share_text(answer, shares[leg], fused=fused)))
             start = round(start + percent, 2)
-    return Drawer(_reason(hit), tuple(bars), score_text(hit, fused=fused), _how(answer, fused=fused))
+    return Drawer(_reason(hit), tuple(bars), score_text(answer, hit, fused=fused), _how(answer, fused=fused))
 
 
 _FOUND_BY = {"keyword": "for its words", "semantic": "for its meaning", "engine": "by the engine"}
@@ -75,6 +75,8 @@ def _percent(points: float, whole: float) -> float:
 
 
 def _how(answer: Answer, *, fused: bool) -> str:
+    if answer.sort is not None:
+        return formula(answer, fused=fused)
     best = "first place" if answer.fusion == "ranks" else "best"
     width = f"the full width is {best} in both" if fused else "bars are relative to the best hit on this page"
     return f"{formula(answer, fused=fused)}; {width}"

@@ -1,13 +1,13 @@
 """The search form: the page and the API read the same fields from an address, and links repeat them."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 from urllib.parse import urlencode
 
 from chunksink.search.errors import InvalidQuestion
 from chunksink.search.filters import parse_facets, parse_filters, parse_sort
-from chunksink.search.question import FusionName, Mode, Question
+from chunksink.search.question import MOST_CONTEXT, FusionName, Mode, Question
 from chunksink.sinks.custom_fields import FieldSet
 
 MOST_LIMIT = 100
@@ -41,12 +41,14 @@ PARAMETERS = (
     ),
     Parameter("facet", "list", "count the values of this field among the results"),
     Parameter("all", "yes or no", "return every matching chunk instead of each source once"),
-    Parameter("context", "number", "how many chunks to add before and after each hit", 0, 20),
+    Parameter("context", "number", "how many chunks to add before and after each hit", 0, MOST_CONTEXT),
     Parameter("fusion", "text", "how hybrid mode combines the two searches: by scores (the default) or ranks"),
     Parameter("sort", "text", "list the documents that have every word, by this field; -field: highest value first"),
     Parameter("explain", "yes or no", "add the contributions of both legs and all fields of the document"),
     Parameter("tenant", "text", "search only the documents of this tenant; an empty name is refused"),
 )
+CHUNK_PARAMETERS = ("context", "tenant")
+"""The parameters of `/api/chunk`, besides its `id`."""
 _BY_NAME = {parameter.name: parameter for parameter in PARAMETERS}
 _YES_NO = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
@@ -103,17 +105,23 @@ class SearchForm:
 _NOTHING = SearchForm()
 
 
-def read(pairs: Iterable[tuple[str, str]], *, strict: bool, usual_mode: Mode = "hybrid") -> SearchForm:
+def read(
+    pairs: Iterable[tuple[str, str]],
+    *,
+    strict: bool,
+    usual_mode: Mode = "hybrid",
+    known: Collection[str] = tuple(_BY_NAME),
+) -> SearchForm:
     """Read the parameters of an address. Empty fields of a form are ignored.
 
-    `strict` is for the API: unknown names and second values are refused. An empty tenant is kept, so that it is refused
-    later: a program that lost its tenant's name must not see all documents.
+    `strict` is for the API: names that are not `known`, and second values, are refused. An empty tenant is kept, so
+    that it is refused later: a program that lost its tenant's name must not see all documents.
     """
     fields: dict[str, list[str]] = {}
     for name, value in pairs:
-        if name not in _BY_NAME:
+        if name not in known:
             if strict:
-                raise InvalidQuestion(f"there is no parameter {name!r:.100}. Parameters: {', '.join(_BY_NAME)}")
+                raise InvalidQuestion(f"there is no parameter {name!r:.100}. Parameters: {', '.join(known)}")
             continue
         if value.strip() or name == "q" or (strict and name == "tenant"):
             fields.setdefault(name, []).append(value)

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from chunksink.search.filters import filter_fields
-from chunksink.search.page.form import PARAMETERS, Parameter
+from chunksink.search.page.form import CHUNK_PARAMETERS, PARAMETERS, Parameter
 from chunksink.search.page.readiness import REASONS
-from chunksink.search.question import FUSIONS, LEGS_OF, MODES
+from chunksink.search.question import FUSIONS, MODES
 from chunksink.sinks.custom_fields import FieldSet
 from chunksink.sinks.fields import FILTERS
 
@@ -15,13 +15,12 @@ _TEXT_OR_NULL = {"type": ["string", "null"]}
 _NUMBER = {"type": "number"}
 _NUMBER_OR_NULL = {"type": ["number", "null"]}
 _CHOICES = {"mode": MODES, "fusion": FUSIONS}
-_CHUNK_PARAMETERS = ("context", "tenant")
 
 
 def described(version: str, fields: FieldSet) -> dict[str, Any]:
     listed = {"filter": sorted(filter_fields(fields)), "facet": sorted((*FILTERS, *fields.facets()))}
     chunk_id = {"name": "id", "in": "query", "required": True, "description": "A chunk_id.", "schema": _TEXT}
-    few = [parameter for parameter in PARAMETERS if parameter.name in _CHUNK_PARAMETERS]
+    few = [parameter for parameter in PARAMETERS if parameter.name in CHUNK_PARAMETERS]
     return {
         "openapi": "3.1.0",
         "info": {
@@ -149,6 +148,10 @@ _SCHEMAS: dict[str, Any] = {
                 "description": "Maps each leg that failed (keyword, semantic or engine search) to the reason.",
             },
             "notice": _TEXT_OR_NULL,
+            "not_reranked": {
+                **_TEXT_OR_NULL,
+                "description": "Why the configured reranker did not decide the order.",
+            },
             "suggestions": {
                 **_map(_TEXT),
                 "description": "Maps words that no document contains to similar words that some do.",
@@ -164,7 +167,10 @@ _SCHEMAS: dict[str, Any] = {
             "weak": {"type": "boolean", "description": "Whether the hit is hardly related to the query."},
             "highlights": _list(_TEXT),
             "snippet": _list(_object({"text": _TEXT, "match": {"type": "boolean"}})),
-            "ranks": {**_map({"type": "integer"}), "description": f"By leg: {', '.join(LEGS_OF['hybrid'])}."},
+            "ranks": {
+                **_map({"type": "integer"}),
+                "description": "The place in each leg that found it: keyword, semantic or engine.",
+            },
             "same_text": {
                 **_list(_object(_REFERENCE)),
                 "description": "Other sources with the same text, which are not listed as hits.",

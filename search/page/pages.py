@@ -10,12 +10,13 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from chunksink.search.answer import Answer
+from chunksink.search.facets import IN_EVERY_DOCUMENT
 from chunksink.search.page import views
 from chunksink.search.page.callers import SESSION_SECONDS, Caller, Sessions
 from chunksink.search.page.drawer import drawers
 from chunksink.search.page.form import SearchForm, read
 from chunksink.search.page.security import COOKIE, caller_of, is_own_form, session_id
-from chunksink.search.page.site import HttpProblem, Site
+from chunksink.search.page.site import HttpProblem, Site, unanswered
 from chunksink.search.page.workers import Workers
 from chunksink.search.question import MOST_CONTEXT, MOST_HITS
 from chunksink.sinks.document import CUSTOM
@@ -63,7 +64,7 @@ class HtmlPages:
         try:
             form = read(request.query_params.multi_items(), strict=False, usual_mode=self._site.usual_mode)
             found, updated_at = await self._workers.do(self._search, caller, form)
-            problem = None if found is None else self._site.unanswered(found, caller)
+            problem = None if found is None else unanswered(found)
             answer = None if problem else found
         except Exception as error:
             problem = self._site.problem(error, caller)
@@ -74,9 +75,9 @@ class HtmlPages:
         """The answer, or None if the query is empty, and when the index was last updated."""
         access = caller.access(form.tenant, required=self._site.tenants_required)
         own = [f"{CUSTOM}{name}" for name in self._site.fields.choices()]
-        question = form.question(self._site.fields, (*views.FACETS, *own, views.COUNTED))
+        question = form.question(self._site.fields, (*views.FACETS, *own, IN_EVERY_DOCUMENT))
         is_asked = form.q.strip() or form.sort
-        answer = self._site.search(question, access) if is_asked else None
+        answer = self._site.search(question, access, caller) if is_asked else None
         return answer, self._site.answers.updated_at()
 
     def _values(self, form: SearchForm, answer: Answer | None, updated_at: str) -> dict[str, Any]:

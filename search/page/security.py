@@ -42,7 +42,8 @@ class Hosts:
         self._any_address = bound in ("", "0.0.0.0", "::")
 
     def serves(self, header: str) -> bool:
-        """Any port is accepted, because tunnels change it. IP addresses are safe, since DNS cannot redirect them."""
+        """Any port is accepted, because tunnels change it. A server that listens on all addresses accepts every IP
+        address: DNS cannot redirect these."""
         try:
             parts = urlsplit(f"//{header}")
             name = (parts.hostname or "").rstrip(".").lower()
@@ -127,8 +128,8 @@ def session_id(request: Request) -> str:
 
 
 def is_own_form(request: Request) -> bool:
-    """Whether the form of this site sent the request. Over plain HTTP some browsers do not report it; the cookie is
-    `SameSite=Strict` anyway."""
+    """Whether the form of this site sent the request. Requests without this information are accepted, since some
+    browsers omit it over plain HTTP: the cookie is `SameSite=Strict` anyway."""
     site = request.headers.get("sec-fetch-site")
     if site is not None:
         return site in ("same-origin", "none")

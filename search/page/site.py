@@ -1,7 +1,7 @@
 """The parts of the application, and the mapping of errors to HTTP responses."""
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Literal, Protocol, get_args
 
@@ -12,7 +12,7 @@ from chunksink.search.page.callers import Caller, NotYours, Tokens
 from chunksink.search.page.report import Report
 from chunksink.search.page.security import Hosts
 from chunksink.search.page.workers import Overloaded
-from chunksink.search.question import LEGS_OF, Mode, Question
+from chunksink.search.question import Mode, Question
 from chunksink.sinks.custom_fields import NO_FIELDS, FieldSet
 from chunksink.sinks.errors import InvalidFilter
 
@@ -66,8 +66,15 @@ class Site:
     version: str = ""
     metrics: Metrics | None = None
 
-    def search(self, question: Question, access: Access) -> Answer:
-        """Answer a reader's question, and count it."""
+    def search(self, question: Question, access: Access, caller: Caller) -> Answer:
+        """Answer a reader's question, and count it. Only callers who may see everything get the reasons of failures."""
+        answer = self._counted(question, access)
+        if caller.sees_all:
+            return answer
+        not_reranked = HIDDEN if answer.not_reranked is not None else None
+        return replace(answer, unavailable=dict.fromkeys(answer.unavailable, HIDDEN), not_reranked=not_reranked)
+
+    def _counted(self, question: Question, access: Access) -> Answer:
         if self.metrics is None:
             return self.answers.search(question, access)
         began = perf_counter()
@@ -83,17 +90,6 @@ class Site:
         else:
             self.metrics.failed("unavailable")
         return answer
-
-    def unanswered(self, answer: Answer, caller: Caller) -> "HttpProblem | None":
-        """The problem to report if no leg answered: an empty list of hits would be wrong."""
-        if answer.answered:
-            return None
-        reasons = [
-            f"no answer from {leg} search: {answer.unavailable[leg] if caller.sees_all else HIDDEN}"
-            for leg in LEGS_OF[answer.mode]
-            if leg in answer.unavailable
-        ]
-        return HttpProblem(503, "; ".join(reasons))
 
     def problem(self, error: Exception, caller: Caller) -> "HttpProblem":
         """The response to an error; unknown errors are raised again.
@@ -118,3 +114,8 @@ class Site:
 class HttpProblem:
     status: int
     message: str
+
+
+def unanswered(answer: Answer) -> HttpProblem | None:
+    """The problem to report if no leg answered: an empty list of hits would be wrong."""
+    return None if answer.answered else HttpProblem(503, answer.outage)

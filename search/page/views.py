@@ -1,6 +1,5 @@
 """Converts answers into the values that the templates show."""
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -12,10 +11,11 @@ from chunksink.search import question
 from chunksink.search.answer import Answer, SearchHit, Surrounded
 from chunksink.search.excerpt import BEFORE, beginning, ending, excerpt, has_markdown
 from chunksink.search.explanation import facts, value_text
+from chunksink.search.facets import IN_EVERY_DOCUMENT
 from chunksink.search.link import link_of, locator_of, name_of, section_of
 from chunksink.search.page.form import SearchForm
 from chunksink.search.page.passage_text import as_html
-from chunksink.search.phrases import phrases_of, without_quotes
+from chunksink.search.phrases import phrases_of, respelled, without_quotes
 from chunksink.sinks.document import Document
 from chunksink.sinks.reader import Piece
 
@@ -31,15 +31,14 @@ FACETS = {
     "source_folder": "Folder",
 }
 """The facets of the page, with their labels."""
-COUNTED = "schema_version"
-"""A field that every document has, so the counts of its values add up to the number of sources."""
 _VALUES = 40
 _SHOWN_CHARACTERS = 280
 
 
 @dataclass(frozen=True)
 class PlaceView:
-    """The place of a chunk in its source. `href` is set only for addresses on the web."""
+    """The place of a chunk in its source. `href` is set for addresses on the web and, with a `source_url`, for relative
+    ones."""
 
     title: str
     path: tuple[str, ...]
@@ -221,7 +220,7 @@ def outcome(answer: Answer, form: SearchForm) -> str:
     if first == 1 and not answer.more:
         return f"{last} {noun}{'' if last == 1 else 's'}"
     what = f"{noun.capitalize()}s {first} to {last}" if last > first else f"{noun.capitalize()} {first}"
-    total = sum(value.families for value in answer.facets.get(COUNTED, ()))
+    total = sum(value.families for value in answer.facets.get(IN_EVERY_DOCUMENT, ()))
     if noun == "source" and total >= last:
         return f"{what} of {total:,}"
     return f"{what}, more follow" if answer.more else what
@@ -234,9 +233,7 @@ def suggestions(answer: Answer, form: SearchForm) -> list[str]:
 
 
 def _corrected(answer: Answer, form: SearchForm) -> str:
-    text = form.q
-    for word, suggestion in answer.suggestions.items():
-        text = re.sub(rf"(?<!\w){re.escape(word)}(?!\w)", suggestion, text)  # letters only: no escapes
+    text = respelled(form.q, answer.suggestions)
     return text if text != form.q else ""
 
 

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 Result = TypeVar("Result")
 
 THREADS = min(8, (os.cpu_count() or 1) + 2)
-"""More threads would only compete for the processors and for the lock of the interpreter: with eight on two processors,
-50 searches a second took ten times as long."""
+"""More threads would only compete for processors and for the lock of the interpreter. At 50 searches a second on two
+processors, answers are many times slower with eight threads than with this number."""
 MOST_WAITING = 200
 SECONDS = 30.0
 

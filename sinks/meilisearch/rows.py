@@ -13,7 +13,7 @@ from chunksink.sinks.contract import Stored
 from chunksink.sinks.document import NAMES, Document, Vectors
 from chunksink.sinks.errors import InvalidFilter
 from chunksink.sinks.reader import WILDCARDS, Filter, Value, prefix_of
-from chunksink.sinks.values import LONE_SURROGATE
+from chunksink.sinks.values import FACET_BYTES, LONE_SURROGATE, cut
 
 VECTORS = "_vectors"
 HASHES = ("id", "parent_id", "document_hash", "text_hash")
@@ -125,7 +125,15 @@ def _begins(field: str, pattern: str) -> str:
 
 
 def _literal(value: Value) -> str:
-    return quoted(value) if isinstance(value, str) else str(value).lower()
+    return quoted(_as_stored(value)) if isinstance(value, str) else str(value).lower()
+
+
+def _as_stored(value: str) -> str:
+    """Meilisearch cuts the values that it stores, but not those of filters."""
+    if len(cut(value)) == len(value):
+        return value
+    folded = unicodedata.normalize("NFKD", value).lower().encode()
+    return folded[:FACET_BYTES].decode(errors="ignore")
 
 
 def sendable(typed: str) -> str:

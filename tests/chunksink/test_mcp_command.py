@@ -16,6 +16,7 @@ from tests.support.bus import source
 
 PETS = source("pets.md", "The cat sleeps on the mat", "A cat and another cat", "Dogs bark at night")
 SEA = source("sea.md", "The vessel left the harbour", "A boat needs paint")
+LONG = source("long.md", "The zebra", "stripes " * 2600)
 
 
 def answers_of(folder: Path, *calls: tuple[str, dict[str, Any]], arguments: tuple[str, ...] = ()) -> list[Any]:
@@ -58,6 +59,7 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     # ignoring a misspelt filter would answer another question
     "'filter', 'top_k'": ("search", {"query": "cat", "filter": ["source_type=md"], "top_k": 1}),
     "'around'": ("get_chunk", {"chunk_id": "x", "around": 2}),
+    "long": ("search", {"query": "zebra", "mode": "keyword", "limit": 1, "context": 1}),
     "later": ("search", {"query": "cat", "mode": "keyword"}),
 }
 """Calls of one session. Wrong calls have the reason for which they are refused as their name."""
@@ -67,7 +69,7 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
 def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The tools by name, and the results of these calls."""
     folder = tmp_path_factory.mktemp("pets")
-    write(folder / "chunks", "p1", PETS, SEA)
+    write(folder / "chunks", "p1", PETS, SEA, LONG)
     assert chunksink(folder, "sync", CHUNKSINK_SINKS="fts").code == Exit.OK
     tools, *results = answers_of(folder, *CALLS.values())
     return {"tools": tools, **dict(zip(CALLS, results, strict=True))}
@@ -83,6 +85,14 @@ def test_search_then_get_chunk_returns_the_passages_around_a_hit(answers: dict[s
         "The cat sleeps on the mat",
         "Dogs bark at night",
     ]
+
+
+def test_cut_passage_says_so(answers: dict[str, Any]) -> None:
+    for content in (content_of(answers["long"]), answers["long"].structured_content):
+        (hit,) = content["hits"]
+        (after,) = hit["after"]
+        assert len(after["text"]) == 20_000
+        assert ("cut" in hit, "20,799" in after.get("cut", "")) == (False, True)
 
 
 def test_tools_are_read_only_and_describe_their_results(answers: dict[str, Any]) -> None:

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from chunksink.embeddings import load
+from chunksink.embeddings import graphs, load, resolve
 from chunksink.embeddings.encoder import Vectors
 from chunksink.embeddings.errors import EncoderOutOfMemory, ModelUnavailable, TextRefused
+from chunksink.embeddings.graphs import ExpectedRuntime
 from chunksink.live import LiveSearch
 from chunksink.search.access import EVERYTHING
 from chunksink.search.query_vectors import QueryEncoder, QueryModel
@@ -185,6 +186,28 @@ def test_query_when_the_model_cannot_be_loaded_raises(model: QueryModel, monkeyp
     for _ in range(2):
         with pytest.raises(ModelUnavailable, match="that made the live index cannot be loaded: it is not here"):
             model("a cat")
+
+
+@pytest.mark.parametrize(
+    ("expected", "loads"),
+    [
+        (ExpectedRuntime(prepared=True), True),
+        (ExpectedRuntime(reason="on the GPU"), True),
+        (ExpectedRuntime(), False),  # a graph must be made first
+    ],
+)
+def test_model_is_loaded_in_the_background_if_that_takes_seconds(
+    model: QueryModel, gate: Gate, monkeypatch: pytest.MonkeyPatch, expected: ExpectedRuntime, loads: bool
+) -> None:
+    loaded: list[Gate] = []
+    monkeypatch.setattr(load, "load_encoder", lambda *_a, **_k: loaded.append(gate) or gate)
+    monkeypatch.setattr(resolve, "resolve_model", lambda *_a, **_k: None)
+    monkeypatch.setattr(graphs, "expected_runtime", lambda *_: expected)
+    model.prepare()
+    for thread in threading.enumerate():
+        if thread.name == "chunksink-load":
+            thread.join(SECONDS)
+    assert bool(loaded) is loads
 
 
 def test_moved_model_is_loaded_from_its_new_place(shell: Shell, gate: Gate) -> None:

@@ -365,6 +365,6 @@ def test_configured_reranker_decides_the_order(both: Shell) -> None:
     ended = both("search", "boat cat", "--json")
     assert ended.code == Exit.OK
     assert ended.json["hits"]
-    assert server.url in ended.json["notice"]
+    assert server.url in ended.json["not_reranked"]
     (both.folder / "chunksink.toml").write_text("[rerank]\ntop = 1000\n")
     assert both("search", "boat cat").code == Exit.USAGE

@@ -15,10 +15,10 @@ from chunksink.search.query import search
 from chunksink.search.question import Question
 from chunksink.sinks.capabilities import SupportsFamilies, capability
 from chunksink.sinks.chroma import ChromaSink, Server
-from chunksink.sinks.errors import BuildMissing, InvalidFilter, NotConfirmed, SinkError, Unreachable
+from chunksink.sinks.errors import BuildMissing, InvalidFilter, NotConfirmed, SinkError, Transient, Unreachable
 from chunksink.sinks.meilisearch import MeilisearchReader, MeilisearchSink
 from chunksink.sinks.meilisearch.connection import Connection
-from chunksink.sinks.reader import Filter, Hit, HybridReader, KeywordReader, VectorReader
+from chunksink.sinks.reader import Filter, Hit, HybridReader, KeywordReader, Sort, VectorReader
 from tests.engines.other_servers import silent_server
 from tests.search.support import Failing, family, meaning
 
@@ -44,7 +44,15 @@ class Engine(Failing):
         self.closed = False
         self.meanwhile: Callable[[], object] | None = None
 
-    def search(self, query: str, limit: int = 10, filters: Sequence[Filter] = (), *, every: bool = False) -> list[Hit]:
+    def search(
+        self,
+        query: str,
+        limit: int = 10,
+        filters: Sequence[Filter] = (),
+        *,
+        every: bool = False,
+        sort: Sort | None = None,
+    ) -> list[Hit]:
         self.calls += 1
         time.sleep(self.seconds)
         if self.failure is not None:
@@ -146,6 +154,8 @@ def test_refresh_stays_due_if_it_fails_or_is_requested_meanwhile() -> None:
         (BuildMissing("removed"), 0.0, 2),
         (InvalidFilter("no such field"), 0.1, 2),
         (Unreachable("an address that never answers"), 0.1, 1),
+        (Transient("PostgreSQL did not answer in time"), 0.1, 1),
+        (Transient("too many connections"), 0.0, 2),
     ],
 )
 def test_only_slow_failures_open_the_breaker(

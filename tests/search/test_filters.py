@@ -69,7 +69,13 @@ def test_narrowest_of_many_bounds_applies() -> None:
 def test_long_value_is_shortened_like_the_stored_one() -> None:
     assert parse_filters([f"tags={'t' * 469}"]) == (Filter("tags", any_of=("t" * 468,)),)
     assert parse_filters([f"tags={'t' * 468}"]) == (Filter("tags", any_of=("t" * 468,)),)
-    assert as_filters({"tags": "한" * 300}) == (Filter("tags", any_of=(facet("한" * 300),)),)
+    for length in (52, 53, 80, 157, 300):  # a syllable has three bytes, and up to nine in an engine
+        assert as_filters({"tags": "한" * length}) == (Filter("tags", any_of=(facet("한" * length),)),)
+
+
+@pytest.mark.parametrize("field", ["title", "path", "filename"])
+def test_long_value_of_a_field_that_is_stored_whole_is_not_shortened(field: str) -> None:
+    assert parse_filters([f"{field}={'t' * 500}"]) == (Filter(field, any_of=("t" * 500,)),)
 
 
 def test_as_filters_accepts_mappings_and_filters() -> None:

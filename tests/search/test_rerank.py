@@ -141,9 +141,9 @@ def test_wrong_answer_keeps_the_fused_order(
     assert server.keys == [f"Bearer {KEY}"]
     assert [hit.chunk_id for hit in found] == [hit.chunk_id for hit in ask(legs)]
     assert not any(hit.rerank for hit in found)
-    assert found.notice is not None
-    assert reason in found.notice
-    assert KEY not in found.notice
+    assert found.not_reranked is not None
+    assert reason in found.not_reranked
+    assert KEY not in found.not_reranked
 
 
 def test_late_scores_keep_the_fused_order(legs: Legs, server: RerankServer) -> None:
@@ -153,7 +153,7 @@ def test_late_scores_keep_the_fused_order(legs: Legs, server: RerankServer) -> N
         assert len(ask(with_server)) == 3
     assert len(server.requests) == 1, "for ten seconds no search waits for it again"
     assert [hit.chunk_id for hit in found] == [hit.chunk_id for hit in ask(legs)]
-    assert "not ranked again" in (found.notice or "")
+    assert found.not_reranked is not None
 
 
 def test_missing_server_or_key_keeps_the_fused_order(legs: Legs, server: RerankServer) -> None:
@@ -165,8 +165,10 @@ def test_missing_server_or_key_keeps_the_fused_order(legs: Legs, server: RerankS
         with reranked(legs, one, **options) as with_server:
             found = ask(with_server)
         assert len(found) == 3
-        assert "not ranked again" in (found.notice or "")
-        assert KEY not in (found.notice or "")
+        assert found.not_reranked is not None
+        assert KEY not in found.not_reranked
+        assert found.notice is not None
+        assert one.url not in found.notice, "the notice is for everybody"
     assert server.requests == []
 
 
@@ -182,4 +184,4 @@ def test_error_of_a_model_keeps_the_fused_order(legs: Legs) -> None:
 
     found = ask(replace(legs, reranking=Reranking(Full(), 20, 5.0)))
     assert len(found) == 3
-    assert "out of memory" in (found.notice or "")
+    assert "out of memory" in (found.not_reranked or "")

@@ -7,6 +7,7 @@ import pytest
 
 from chunksink.settings.config import ConfigError, load_config
 from chunksink.settings.file_paths import shipped_settings_file
+from chunksink.settings.rerank import RerankOptions
 
 FILE = """
 chunks = "bus"
@@ -20,6 +21,8 @@ folder = "/var/vectors"
 settings_file = "own.json"
 [ray]
 segments = "shared"
+[rerank]
+model = "own-reranker"
 [index.books]
 model = "hub/name"
 [index.books.sink.fts]
@@ -40,6 +43,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_paths_in_a_file_start_at_its_folder(elsewhere: Path) -> None:
     (elsewhere / "chunksink.toml").write_text(FILE)
     (elsewhere / "own-model").mkdir()
+    (elsewhere / "own-reranker").mkdir()
     config = load_config({}, {}, elsewhere)
     assert (config.chunks, config.home) == (str(elsewhere / "bus"), str(elsewhere / ".chunksink"))
     assert config.model == str(elsewhere / "own-model")
@@ -47,6 +51,7 @@ def test_paths_in_a_file_start_at_its_folder(elsewhere: Path) -> None:
     assert config.sink["chroma"] == {"folder": "/var/vectors"}
     assert config.sink["meilisearch"] == {"settings_file": str(elsewhere / "own.json")}
     assert config.segments == str(elsewhere / "shared")
+    assert config.rerank == RerankOptions(model=str(elsewhere / "own-reranker"))
     books = load_config({"index": "books"}, {}, elsewhere)
     assert (books.home, books.model) == (str(elsewhere / ".chunksink/books"), "hub/name")
     assert books.sink["fts"] == {"folder": str(elsewhere / "of-books")}

@@ -195,6 +195,9 @@ def test_chunk_is_returned_with_its_neighbours(client: TestClient) -> None:
     refused = client.get("/api/chunk", params={"id": best["chunk_id"], "tenant": ""})
     assert refused.status_code == 400
     assert_described(client, "/api/chunk", "400", refused.json())
+    for name in ("limit", "filter", "q"):
+        refused = client.get("/api/chunk", params={"id": best["chunk_id"], name: "5"})
+        assert (refused.status_code, name in refused.json()["error"]) == (400, True)
     twice = client.get("/api/chunk", params={"id": ["nowhere", best["chunk_id"]]})
     assert twice.status_code == 400
     assert_described(client, "/api/chunk", "400", twice.json())

@@ -17,7 +17,7 @@ from chunksink.search.page import views
 from chunksink.search.page.app import make_app
 from chunksink.search.page.drawer import drawers
 from chunksink.search.page.form import PARAMETERS, SearchForm, read
-from chunksink.sinks.reader import Piece
+from chunksink.sinks.reader import Piece, Sort
 from tests.search.page.support import LegAnswers, client_of, client_over, site_over
 from tests.search.support import document, family
 
@@ -237,6 +237,14 @@ def test_bars_of_one_leg_are_relative_to_the_best_hit() -> None:
     assert found[0].bars[1].meaning == "not available"
     below = drawers(answer("scores", (-0.2, (Share("semantic", 1, -0.2, 1.0, -0.2),)), mode="semantic"))
     assert [bar.percent for bar in below[0].bars] == [0.0], "negative scores have no bar"
+
+
+def test_sorted_hits_have_no_score() -> None:
+    share = Share("keyword", 2, 0.0, 1.0, 0.0)
+    (drawer,) = drawers(answer("scores", (0.0, (share,)), mode="keyword", sort=Sort("fields.due")))
+    (bar,) = drawer.bars
+    assert (bar.found, bar.percent, bar.meaning, drawer.total) == (True, 0.0, "place 2", "none")
+    assert "due" in drawer.how
 
 
 def test_address_contains_all_parameters() -> None:

@@ -2,6 +2,8 @@
 
 import random
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,11 @@ from urllib.parse import urlencode
 import pytest
 from starlette.testclient import TestClient
 
+from chunksink.embeddings.rerankers import open_reranker
 from chunksink.search.page.app import make_app
+from chunksink.search.page.site import HIDDEN
+from chunksink.search.rerank import Reranking
+from chunksink.settings.rerank import RerankOptions
 from tests.conftest import examples
 from tests.search.page.support import LegAnswers, bearer, client_of, degraded, site_over
 from tests.search.support import family, legs_over
@@ -180,6 +186,20 @@ def test_engine_errors_are_shown_only_to_callers_who_see_all(tmp_path: Path) -> 
             assert "10.0.0.7" not in answer.text
             assert "not available right now" in answer.text
         assert "10.0.0.7" not in client.get("/readyz").text
+
+
+def test_reason_of_the_reranker_is_shown_only_to_callers_who_see_all(tmp_path: Path) -> None:
+    options = RerankOptions(model="m", url="http://127.0.0.1:9/rerank")
+    with (
+        closing(Reranking(open_reranker(options), options.top, options.deadline)) as reranking,
+        legs_over(tmp_path, OWNED["acme"]) as legs,
+        client_of(make_app(site_over(LegAnswers(replace(legs, reranking=reranking)), tokens=TOKENS))) as client,
+    ):
+        for path in ("/api/search?q=cat", "/?q=cat"):
+            assert "127.0.0.1:9" in client.get(path, headers=bearer("token-all")).text
+            assert "127.0.0.1:9" not in client.get(path, headers=bearer("token-acme")).text
+        answer = client.get("/api/search?q=cat", headers=bearer("token-acme")).json()
+        assert (answer["not_reranked"], answer["notice"] is None) == (HIDDEN, False)
 
 
 def test_session_belongs_to_one_tenant(clients: dict[bool, TestClient]) -> None:

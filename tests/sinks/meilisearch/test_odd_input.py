@@ -46,6 +46,14 @@ def test_no_symbol_before_a_word_is_an_operator(zebras: MeilisearchReader, typed
     assert zebras.snippets(typed, [hit.id])
 
 
+@pytest.mark.parametrize("title", ["t" * 469, "x" + "한" * 80, "é" * 300, "a" + "ﷺ" * 20], ids="t한éﷺ")
+def test_long_title_is_found_by_its_whole_text(sink: MeilisearchSink, title: str) -> None:
+    """Meilisearch cuts stored values, but not the values of filters."""
+    reader = sink.reader(build_id_of(build_of(sink, [family("long", ["a zebra"], metadata={"title": title})])))
+    assert len(reader.search("", 10, [Filter("title", any_of=(title,))])) == 1
+    assert reader.search("", 10, [Filter("title", any_of=(f"{title} 2",))]) == []
+
+
 @pytest.mark.parametrize(
     "typed", ["?!", "…", "+", "-", "'", '"', '""', '"!"', "·", "_", "*", "\u202e", "\u2012", "^ ~"]
 )
