@@ -2,9 +2,9 @@
 
 LEAST_SOURCES = 10
 LEAST_CHUNKS = 100
-"""A loss stops no run if it is below both of these numbers."""
+"""A run that loses fewer sources and fewer chunks than this is never stopped."""
 LARGEST_SHARE = 0.2
-"""Nor if it is at most this share of all."""
+"""A run that loses at most this share of all sources, and of all chunks, is never stopped."""
 SHRUNK = 4
 """A source counts as shrunk if less than one in this many of its chunks remains."""
 

@@ -8,7 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, NoReturn
 
 import msgspec
@@ -25,7 +25,19 @@ _KINDS = {type(None): "null", bool: "a boolean", float: "a number", str: "a stri
 def parse_time(stamp: str) -> datetime:
     """An ISO 8601 timestamp as a UTC instant; without a zone it is UTC. ValueError if it is not a timestamp."""
     moment = datetime.fromisoformat(stamp.upper())  # RFC 3339 allows `t` and `z`
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    try:
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except OverflowError as error:  # before the year 1 or after 9999
+        raise ValueError(str(error)) from error
+
+
+@lru_cache(maxsize=64)
+def is_time(stamp: str) -> bool:
+    try:
+        parse_time(stamp)
+    except ValueError:
+        return False
+    return True
 
 
 def proves_unique_keys(line: bytes, record: dict[str, Any]) -> bool:
@@ -91,7 +103,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def diagnose_fields(record: dict[str, Any], required: tuple[str, ...], type_: type[msgspec.Struct]) -> list[Problem]:
-    """The missing required fields of a parsed record, else its fields of a wrong type."""
+    """An unknown `schema_version` of a parsed record; else missing required fields; else fields of a wrong type."""
     version = record.get("schema_version")
     if version is not None and version != CHUNK_VERSION:
         return [Problem(findings.UNSUPPORTED_VERSION, f"schema_version is {version!r:.80}, not {CHUNK_VERSION!r}")]

@@ -1,4 +1,4 @@
-"""Errors of the chunk bus. What is wrong with *data* is not an exception but a `Finding` (see `findings`)."""
+"""Errors of the chunk bus. What is wrong with data that is read is a `Finding`, not an error; a writer refuses it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -67,7 +67,7 @@ class ExtraMissing(ChunkBusError):
 
 
 class StorageError(ChunkBusError):
-    """The object storage cannot be reached or refuses a request. It says nothing about the chunks."""
+    """The storage cannot be reached or refuses a request. The error says nothing about the chunks."""
 
 
 class StorageDenied(StorageError):

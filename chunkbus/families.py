@@ -12,8 +12,8 @@ from chunksink.chunkbus.identity import resolve_parent_id
 STRETCH_COLUMNS = ("first", "lines", "expected", "version", "checksum", "family", "document", "source")
 """`first` is the first line, `lines` their number, `expected` the highest `chunk_count`. The others are hash numbers.
 
-`version` identifies one version of one family. `checksum` is 0 without a source checksum. `family` is that of the
-tenant and the `parent_id`, `source` that of the `parent_id` alone.
+`version` identifies one version of one family. `checksum` is 0 without a source checksum. `family` is the hash number
+of the tenant and the `parent_id`, `source` that of the `parent_id` alone.
 """
 _LINES, _EXPECTED = STRETCH_COLUMNS.index("lines"), STRETCH_COLUMNS.index("expected")
 _LARGEST = 2**63 - 1

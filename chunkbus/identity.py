@@ -23,7 +23,8 @@ _HEX64 = re.compile("[0-9a-f]{64}")
 def normalise_source(source: str) -> str:
     """One spelling for each source: a path without `.`, `..` or doubled slashes, or a URL without a fragment.
 
-    Case, Unicode form and white space are kept: names that differ in them can be different files.
+    The case of paths and Unicode form are kept: names that differ in them can be different files. Schemes, hosts and
+    drive letters become lower-case.
     """
     if _NORMAL_PATH.fullmatch(source):  # the usual case, and a fast check
         return source

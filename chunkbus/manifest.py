@@ -8,7 +8,7 @@ import orjson
 from chunksink.chunkbus import findings
 from chunksink.chunkbus.canonical import bare_hex
 from chunksink.chunkbus.chunk import Count
-from chunksink.chunkbus.diagnosis import diagnose_fields, diagnose_json, parse_time
+from chunksink.chunkbus.diagnosis import diagnose_fields, diagnose_json, is_time
 from chunksink.chunkbus.errors import InvalidManifest
 from chunksink.chunkbus.findings import Problem
 
@@ -53,11 +53,11 @@ class Idempotency(msgspec.Struct):
 
 
 class Tombstone(msgspec.Struct, omit_defaults=True):
-    """Retires all versions of a source in other partitions that are older than `at`, by default the manifest's
-    `created_at`. `parent_id` or `document_id` names the source.
+    """Retires versions of a source in other partitions, if they are older than `at`, by default the manifest's
+    `created_at`.
 
-    The field `parent_id` has the `parent_id` of the source's chunks, which retires it for every tenant, or only for
-    `tenant_id`; or a family key, which retires it for one tenant.
+    `parent_id` retires all these versions: that of the source's chunks for every tenant, or only for `tenant_id`; a
+    family key for its tenant. `document_id` retires the version with this id and all older ones.
     """
 
     parent_id: str | None = None
@@ -97,7 +97,8 @@ def decode_manifest(data: bytes) -> Manifest:
 
 
 def examine_manifest(key: str, data: bytes) -> list[Problem]:
-    """Every reason why these bytes are not a valid manifest of this partition."""
+    """The reasons why these bytes are not a valid manifest of this partition. After bad JSON or bad fields, nothing
+    else is checked."""
     problem = diagnose_json(data)
     if problem is not None:
         return [Problem(problem.code, f"the manifest {problem.detail}")]
@@ -127,11 +128,9 @@ def examine_manifest(key: str, data: bytes) -> list[Problem]:
 
 
 def _examine_time(field: str, stamp: str) -> list[Problem]:
-    try:
-        parse_time(stamp)
-    except (ValueError, OverflowError):
-        return [Problem(findings.WRONG_TYPE, f"the manifest's {field} is not an ISO 8601 time: {stamp!r:.60}")]
-    return []
+    if is_time(stamp):
+        return []
+    return [Problem(findings.WRONG_TYPE, f"the manifest's {field} is not an ISO 8601 time: {stamp!r:.60}")]
 
 
 def committed_checksum(manifest: bytes | None) -> str | None:

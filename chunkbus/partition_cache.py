@@ -66,6 +66,9 @@ class PartitionCache:
                 file.write(block)
             if digest.hexdigest() == checksum:
                 self._keep(path, file, checksum)
+                kept = self._path(checksum).open("rb")  # by its name, which worker processes open, too
+                file.close()
+                return kept
             file.seek(0)
         except BaseException:
             file.close()

@@ -1,4 +1,4 @@
-"""Reads a partition in order with constant memory, or one record by its place. Never writes."""
+"""Reads a partition in order with constant memory, or one record by its place. Never writes to the bus."""
 
 import errno
 import os

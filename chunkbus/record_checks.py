@@ -13,7 +13,7 @@ import orjson
 from chunksink.chunkbus import findings
 from chunksink.chunkbus.canonical import bare_hex
 from chunksink.chunkbus.chunk import CHUNK_VERSION, FAMILY_FIELDS, Chunk, Record, Span
-from chunksink.chunkbus.diagnosis import diagnose_fields, diagnose_json, parse_time, proves_unique_keys
+from chunksink.chunkbus.diagnosis import diagnose_fields, diagnose_json, is_time, proves_unique_keys
 from chunksink.chunkbus.findings import Problem, Severity
 
 MAX_LINE_BYTES = 8 * 2**20
@@ -35,7 +35,7 @@ _encode_into = msgspec.json.Encoder().encode_into
 # Reused for every line. If another thread overwrites it, it differs from the line, and the slower check follows.
 _written = bytearray()
 _loads = orjson.loads
-# Some parsers refuse numbers of 300 digits. Of such a number, every hundredth byte of the line gives three digits.
+# Some parsers refuse numbers of 300 digits. In every hundredth byte of the line, such a number leaves three digits.
 _long_number = re.compile(rb"[0-9]{3}").search
 _DEEP_BYTES = 1800  # a shorter line cannot be nested too deeply for any parser
 _LARGEST = 2**53 - 1  # the largest integer that every JSON parser reads exactly; larger ones are not indexed
@@ -59,8 +59,8 @@ CONTRACT = Rules()
 
 
 def examine_line(line: bytes, rules: Rules = CONTRACT) -> tuple[Chunk | None, tuple[Problem, ...]]:
-    """The chunk on a line (without its line break), and its problems, which may be errors. None if the line cannot be
-    decoded."""
+    """The chunk on a line (without its line break), and its problems, which may be errors. None if the line is too
+    long, is not clean JSON, or does not fit the contract's types and version."""
     if len(line) > MAX_LINE_BYTES:
         return None, (Problem(findings.LINE_TOO_LONG, f"is longer than {MAX_LINE_BYTES // 2**20} MiB"),)
     try:
@@ -130,7 +130,7 @@ def _examine_chunk(chunk: Chunk, require_source_checksum: bool) -> list[Problem]
     if checksum and not _is_sha256(checksum):
         detail = f"provenance.source_checksum is not sha256:<64 hex digits> but {checksum!r:.80}"
         problems.append(Problem(findings.WRONG_TYPE, detail, Severity.WARNING))
-    if chunk.created_at is not None and not _is_time(chunk.created_at):
+    if chunk.created_at is not None and not is_time(chunk.created_at):
         problems.append(Problem(findings.WRONG_TYPE, f"created_at is not an ISO 8601 time: {chunk.created_at!r:.60}"))
     for name in FAMILY_FIELDS:
         if metadata is not None and (value := metadata.get(name)) is not None and not isinstance(value, str):
@@ -148,15 +148,6 @@ def _examine_chunk(chunk: Chunk, require_source_checksum: bool) -> list[Problem]
 @lru_cache(maxsize=64)  # neighbouring chunks mostly share their checksum
 def _is_sha256(checksum: str) -> bool:
     return bare_hex(checksum) is not None
-
-
-@lru_cache(maxsize=64)
-def _is_time(stamp: str) -> bool:
-    try:
-        parse_time(stamp)
-    except (ValueError, OverflowError):
-        return False
-    return True
 
 
 def _check_span(span: Span) -> Iterator[Problem]:

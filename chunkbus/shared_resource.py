@@ -14,7 +14,7 @@ T = TypeVar("T", bound=Closing)
 
 
 class Shared(Generic[T]):
-    """The newest resource; None before the first one and after `close`."""
+    """Holds the newest resource in `newest`, which is None before the first one and after `close`."""
 
     def __init__(self, first: T | None = None) -> None:
         self._lock = threading.Lock()

@@ -1,5 +1,5 @@
-"""Recognises errors caused by a lack of disk space, memory or open files. No data is damaged, and a call works again
-once there is enough."""
+"""Recognises errors caused by a full disk, too little memory, too many open files or a limit of file sizes. No data is
+damaged, and a call works again once there is enough."""
 
 import errno
 import os

@@ -35,8 +35,8 @@ class Signature:
     def settles_in_ns(self, now_ns: int) -> int | None:
         """Nanoseconds until every change of the file gets a new timestamp; negative if that is so now.
 
-        A timestamp far in the future is ignored: it was set explicitly, or the clock was set back. None if both are.
-        """
+        A timestamp far in the future is ignored: it was set explicitly, or the clock was set back. None if both
+        timestamps are ignored."""
         remaining = (stamp + _tick(stamp) - now_ns for stamp in (self.mtime_ns, self.ctime_ns))
         return max((each for each in remaining if each <= _LONGEST_TICK_NS), default=None)
 
@@ -76,5 +76,6 @@ def wait_a_tick() -> None:
 
 
 def _tick(stamp: int) -> int:
-    """How far apart two changes with the same time can be. Some file systems store whole or even seconds only."""
+    """How far apart two changes with the same time can be. Some file systems store only whole seconds, or only every
+    second one."""
     return _LONGEST_TICK_NS if stamp % 1_000_000_000 == 0 else 20_000_000

@@ -66,7 +66,8 @@ def _open(tracer: "Tracer", name: str, attributes: Mapping[str, str | int]) -> I
 
 @cache
 def _tracer() -> "Tracer | None":
-    """The tracer of the provider that the program has set, else of one that the variables configure."""
+    """The tracer of the provider that the program has set, else of one that the variables configure. None unless the
+    variables ask for traces."""
     if not _is_configured(os.environ):
         return None
     try:

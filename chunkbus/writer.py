@@ -114,6 +114,8 @@ class PartitionWriter:
 
     def add_line(self, line: bytes) -> None:
         """Adds one chunk as a line of JSON without the line break; refuses one that validation would refuse."""
+        if b"\n" in line:
+            raise InvalidChunk(f"{self._place()}: a line break in the line")
         chunk, problems = examine_line(line)
         if chunk is None or has_error(problems):
             raise InvalidChunk(f"{self._place()}: {_reasons(problems)}")

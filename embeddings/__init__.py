@@ -5,7 +5,7 @@
             ...
 
 `settings` describes an encoder and opens it: a model on this machine (`load`) or one behind an endpoint (`endpoint`);
-`encoder` has what they share. A model is computed by OpenVINO (`openvino_runtime`) from a graph (`graphs`, made by
+`encoder` has what they share. A model is run by OpenVINO (`openvino_runtime`) from a graph (`graphs`, made by
 `convert`), or by sentence-transformers (`torch_runtime`). `cache` keeps the vectors, `vectors` joins the two.
 `stats` describes a cache, `maintenance` checks and shrinks it.
 """

@@ -7,9 +7,9 @@ It promises:
 - a sound vector is replaced by a less precise one only on request;
 - readers and a writer in different processes do not block each other; two writers, and threads, take turns.
 
-A file that SQLite cannot read is set aside and replaced by an empty one; `set_aside` lists such files. `cachefile`
-opens, reads and writes the file, `stats` describes its content, `maintenance` checks and shrinks it.
-"""
+`open` and `vectors_for` set a file that SQLite cannot read aside and create an empty one; `set_aside` lists such files.
+Other calls raise CacheDamaged. `cachefile` opens, reads and writes the file, `stats` describes its content,
+`maintenance` checks and shrinks it."""
 
 from __future__ import annotations
 

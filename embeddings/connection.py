@@ -1,7 +1,8 @@
 """Requests to an endpoint: sends a batch of texts, and returns vectors or raises one of our errors.
 
 The key is read from an environment variable when it is needed, sent to this address only (redirects are not followed),
-and removed from every message. Temporary failures are tried again until the deadline, refusals never.
+and removed from every message. Temporary failures are tried again until the deadline, unusable answers once, refusals
+never.
 
 Requests run in an event loop in a separate thread, where they can be cancelled at any moment. A request is cancelled at
 its deadline, even if the server is still sending, and when its answer is no longer needed.

@@ -75,7 +75,7 @@ class ModelInfo:
         return self.index_dimension or self.dimension
 
     def as_in_index(self, vectors: Vectors) -> Vectors:
-        """The vectors as indexes have them: their first numbers, scaled to the length 1."""
+        """The vectors as indexes have them: unchanged, or only their first numbers, scaled to the length 1."""
         if not self.index_dimension:
             return vectors
         import numpy as np
@@ -120,7 +120,7 @@ class Encoder(ABC):
 
     @property
     def runtime(self) -> str | None:
-        """The runtime that computes the model; None for an endpoint, and while the model is not loaded."""
+        """The runtime that runs the model; None for an endpoint, and while the model is not loaded."""
         return self.info.runtime or None
 
     @property
@@ -151,7 +151,8 @@ class Encoder(ABC):
 
     @abstractmethod
     def _run(self, texts: Sequence[str], prompt: str, contexts: Sequence[str] = ()) -> Generator[EncodedBatch]:
-        """Batches of vectors for these texts, each computed with the prompt and then its context before its text."""
+        """Batches of vectors for these texts. The model's input is the prompt, then the text's context, then the
+        text."""
 
     def _gathered(self, batches: Iterable[EncodedBatch], count: int) -> Vectors:
         import numpy as np

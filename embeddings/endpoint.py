@@ -135,7 +135,7 @@ class EndpointEncoder(Encoder):
             return [context + text]
         context = context[: self._max_chars // 2]
         longest = self._max_chars - len(context)
-        if self._settings.long_texts == "truncate":
+        if self._settings.long_texts == "truncate" or not text:
             return [context + text[:longest]]
         return [context + text[start:stop] for start, stop in edges(len(text), longest)]
 

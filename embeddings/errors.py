@@ -1,4 +1,4 @@
-"""Errors of the embeddings package. Messages add the facts and the remedy.
+"""Errors of the embeddings package. The message of an error has the facts and the remedy.
 
 Exceptions of libraries (sqlite3, httpx, huggingface_hub, torch) are translated once, where they occur.
 Any other exception is a bug and keeps its traceback.
@@ -30,7 +30,8 @@ class ModelUnsupported(ModelError):
 
 
 class GraphUnavailable(ModelUnsupported):
-    """OpenVINO has no graph of the model, and none can be made. Except in int8, the library computes instead."""
+    """OpenVINO cannot run the model here: no graph can be made, or it cannot be loaded. sentence-transformers then runs
+    it, except in int8."""
 
 
 class GraphUnreadable(GraphUnavailable):
@@ -46,7 +47,7 @@ class EncoderOutOfMemory(ModelError):
 
 
 class EndpointError(EmbeddingsError):
-    """The embedding endpoint returned no vectors."""
+    """The embedding endpoint returned no vectors, or none that can be used."""
 
 
 class EndpointUnavailable(EndpointError):
@@ -94,7 +95,7 @@ class CacheUnavailable(CacheError):
 
 
 class CacheFull(CacheUnavailable):
-    """The disk is full or fails, or the machine lacks memory or open files."""
+    """The disk is full or fails, or the machine is out of memory or has too many files open."""
 
 
 class SegmentUnreadable(CacheError):

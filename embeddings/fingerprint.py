@@ -191,7 +191,8 @@ def _weights(folder: Path, modules: list[dict[str, str]], digests: Mapping[str, 
 
 
 def _tokenizer(root: Path, place: str, digests: Mapping[str, str]) -> dict[str, Any]:
-    """The tokenizer's files, each setting that affects token ids, and how the first module changes a text before that.
+    """The tokenizer's files, each setting that affects token ids, and what the first module does to a text before it is
+    tokenized, such as lower-casing.
 
     The loaded tokenizer is not used: versions of a library serialize the same file differently (tokenizers 0.19 and
     0.20 do), so an upgrade would embed everything again.

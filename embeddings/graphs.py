@@ -56,12 +56,12 @@ class _Refusal(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class ExpectedRuntime:
-    """The runtime that should compute a model on this machine. Loading the model may show that it cannot."""
+    """The runtime that should run a model on this machine. Loading the model may show that it cannot."""
 
     prepared: bool = False
     """Whether OpenVINO's graph exists, so that the model loads at once."""
     reason: str = ""
-    """Why sentence-transformers computes the model; empty if OpenVINO does."""
+    """Why sentence-transformers runs the model; empty if OpenVINO does."""
 
 
 def expected_runtime(model: ResolvedModel, precision: PrecisionRequest, model_cache: Path | None) -> ExpectedRuntime:
@@ -127,7 +127,7 @@ def _form_in(folder: Path, digest: str, cache: Path) -> ModelForm | None:
 
 
 def _make(model: ResolvedModel, digest: str, folder: Path, source: Path | None) -> ModelForm:
-    """Runs `convert` in a separate process, the only one that needs torch and sentence-transformers."""
+    """Runs `convert` in a separate process, so that a process that runs the graph needs no torch."""
     for abandoned in folder.parent.glob(f".{folder.name}-*"):  # of a process that was killed
         shutil.rmtree(abandoned, ignore_errors=True)
     unfinished = folder.with_name(f".{folder.name}-{os.getpid()}")

@@ -115,7 +115,7 @@ def _runtime(
             "Remove the cause, or set the precision to auto"
         )
     if reason:
-        _log.info("%s is computed by sentence-transformers: %s", found.name, reason)
+        _log.info("%s is run by sentence-transformers: %s", found.name, reason)
     from chunksink.embeddings.torch_runtime import TorchRuntime, form_of, read_model
 
     model = read_model(found, device)

@@ -91,7 +91,7 @@ def verify(cache: VectorCache, *, repair: bool = False, progress: Progress | Non
 
 
 def find_surplus(cache: VectorCache, *, keys: Iterable[VectorKey], fingerprints: Collection[str] | None) -> Surplus:
-    """Rows whose text is in no current chunk, or whose model no build needs.
+    """Rows whose text, in its context, is in no current chunk, or whose model no build needs.
 
     `keys` are those of the current chunks, `fingerprints` the models of the live, previous and unfinished builds; None
     keeps every model. Probes of kept models are kept, and not counted.

@@ -1,4 +1,4 @@
-"""Computes models with OpenVINO, and token ids with `tokenizers`. Imports neither torch nor transformers."""
+"""Runs models with OpenVINO, and computes token ids with `tokenizers`. Imports neither torch nor transformers."""
 
 from __future__ import annotations
 
@@ -82,6 +82,6 @@ def import_openvino() -> Any:
         import openvino
     except (ImportError, OSError) as error:
         raise GraphUnavailable(f"OpenVINO cannot be imported ({error})") from error
-    with _starting:  # its bindings to numpy start with the first array: two threads would wait for each other forever
+    with _starting:  # the first array initialises the bindings to numpy; two threads at once would deadlock
         _ = openvino.Tensor(np.zeros(1, dtype=np.float32)).data
     return openvino

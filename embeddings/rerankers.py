@@ -23,7 +23,7 @@ class Reranker(Protocol):
         """Prepares the first call, which may take seconds."""
 
     def scores(self, query: str, texts: Sequence[str]) -> list[float]:
-        """One score for each text, higher for better answers; RerankFailed if there are none."""
+        """One score for each text, higher for better answers. Without them an EmbeddingsError, mostly RerankFailed."""
 
     def close(self) -> None:
         """Ends connections."""

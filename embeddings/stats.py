@@ -16,8 +16,8 @@ from chunksink.embeddings.encoder import Precision, Vectors
 from chunksink.embeddings.references import parse_ref, raw_fingerprint, split_key
 from chunksink.embeddings.rows import PRECISIONS, flaw
 
-# LIMIT -1 limits nothing, but it keeps SQLite from merging the inner query into the outer one: then it would sort rows
-# with whole vectors.
+# LIMIT -1 limits nothing, but it keeps SQLite from merging the inner query into the outer one. Merged, it would sort
+# rows with whole vectors.
 _COUNTS = f"""
 SELECT lower(hex(v.fingerprint)), v.precision, count(*), coalesce(sum(v.size), 0),
     coalesce(sum(v.tokens > m.max_length), 0)

@@ -72,7 +72,7 @@ def cut(body: Ids, prompt_length: int, layout: Layout, long_texts: LongTexts, co
     text_start = prompt_length + context_length
     head, text = body[: max(prompt_length, min(text_start, layout.room // 2))], body[text_start:]
     room = layout.room - len(head)
-    if long_texts == "truncate" or room < 1:
+    if long_texts == "truncate" or room < 1 or not text:
         return [whole([*head, *text][: layout.room])]
     return [whole([*head, *text[start:stop]]) for start, stop in edges(len(text), room)]
 

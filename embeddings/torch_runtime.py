@@ -1,4 +1,4 @@
-"""Computes models with torch and sentence-transformers: on GPUs, and if OpenVINO has no graph of a model."""
+"""Runs models with torch and sentence-transformers: on GPUs, and if OpenVINO has no graph of a model."""
 
 from __future__ import annotations
 

@@ -66,8 +66,8 @@ class EmbedReport:
 
     @property
     def reused(self) -> int:
-        """Items whose vector was in the cache, or was computed for an earlier item; 0 if workers have computed more
-        vectors than this process has requested yet."""
+        """Items whose vector was in the cache, or was computed for an earlier item; 0 while other processes, which
+        `encoded` includes, have computed more than this one has requested."""
         return max(0, self.texts - self.encoded - self.refused)
 
 
@@ -181,7 +181,7 @@ class _Run:
 
     def _check_endpoint(self, window: _Slice) -> None:
         """Compares the endpoint's vectors with cached ones: of the probes or, if no probe is cached, of texts in the
-        window. Does nothing while all vectors are recomputed."""
+        window. Does nothing after `outdate`, when no cached vector counts."""
         info, report = self.encoder.info, self.report
         if info.device != "endpoint" or report.endpoint_checked or self.cache.last_outdated(info.fingerprint):
             return

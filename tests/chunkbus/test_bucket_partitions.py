@@ -18,7 +18,7 @@ from chunksink.chunkbus.bucket_partitions import COMMIT_STEPS
 from chunksink.chunkbus.errors import NotABusRoot, PartitionLocked
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.partition_cache import PartitionCache
-from chunksink.chunkbus.reader import PartitionReader, read_partition
+from chunksink.chunkbus.reader import PartitionReader, open_partition, read_partition
 from chunksink.chunkbus.validation import Validation
 from chunksink.chunkbus.writer import PartitionWriter
 from tests.chunkbus.buckets import KEY, copies, elsewhere, read
@@ -152,6 +152,15 @@ def test_partition_that_cannot_be_cached_is_read_by_ranges(reason: str, root: Bu
     assert copies(tmp_path / "other") == []
     write(other, KEY, 4)
     assert read(root) == version(4)
+
+
+def test_partition_just_downloaded_is_scanned_by_workers(root: BusRoot, tmp_path: Path) -> None:
+    """Workers open the file by its name."""
+    write(root, KEY, 3)
+    other = elsewhere(root, tmp_path / "other")
+    file, _ = open_partition(other, KEY)
+    with file:
+        assert Path(file.name).samefile(tmp_path / "other" / copies(tmp_path / "other")[0])
 
 
 def test_single_record_when_there_is_no_copy_is_read_without_a_download(root: BusRoot, tmp_path: Path) -> None:

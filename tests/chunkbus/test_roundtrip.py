@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -164,6 +165,11 @@ def test_writer_when_nesting_is_too_deep_refuses_it(tmp_path: Path) -> None:
         nested = [nested]
     with PartitionWriter(BusRoot(tmp_path), "k") as writer, pytest.raises(InvalidChunk):
         writer.add(chunk(note=nested))
+
+
+def test_writer_when_a_line_has_line_breaks_refuses_it(tmp_path: Path) -> None:
+    with PartitionWriter(BusRoot(tmp_path), "k") as writer, pytest.raises(InvalidChunk):
+        writer.add_line(orjson.dumps(chunk(), option=orjson.OPT_INDENT_2))
 
 
 def test_writer_when_validation_only_warns_accepts_it(tmp_path: Path) -> None:

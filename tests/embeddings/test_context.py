@@ -58,6 +58,14 @@ def test_heading_that_begins_the_text_is_not_repeated() -> None:
     assert context_before("anything", "") == ""
 
 
+def test_empty_text_with_a_long_context_has_one_window(server: Server) -> None:
+    layout = Layout((), (), max_length=10)
+    assert cut(list(range(20)), 0, layout, "windows", context_length=20) == [list(range(5))]
+    with closing(connect(server, max_length=10, embed_context=CONTEXT)) as encoder:
+        encoder.encode([""], ["a context of more than ten characters"])
+    assert server.requests[-1]["input"] == ["a context "[:5]]
+
+
 def test_fingerprint_changes_only_with_a_context(tiny_folder: Path, server: Server) -> None:
     plain, off, on = (
         load_with_torch(str(tiny_folder), **options).info

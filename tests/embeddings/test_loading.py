@@ -54,6 +54,31 @@ def test_hub_is_asked_last(monkeypatch: pytest.MonkeyPatch, tiny_folder: Path) -
     assert calls == [("some-owner/some-model", "v1", True), ("some-owner/some-model", "v1", False)]
 
 
+class Reset(Exception):
+    """An error of the hub's HTTP client, which is no OSError."""
+
+
+def test_refusing_proxy_or_lost_connection_names_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    def snapshot(_name: str, *, local_files_only: bool, **_: object) -> str:
+        raise OSError("not here yet") if local_files_only else Reset
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot)
+    with pytest.raises(ModelUnavailable, match=r"cannot be reached \(Reset\)"):
+        resolve_model("some-owner/some-model")
+
+
+def test_revision_may_have_slashes(monkeypatch: pytest.MonkeyPatch, tiny_folder: Path) -> None:
+    revisions = []
+
+    def snapshot(_name: str, *, revision: str | None, **_: object) -> str:
+        revisions.append(revision)
+        return str(tiny_folder)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot)
+    resolve_model("some-owner/some-model@refs/pr/3")
+    assert revisions == ["refs/pr/3"]
+
+
 def test_folder_without_a_model_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelUnavailable, match="contains no model"):
         resolve_model(str(tmp_path))
