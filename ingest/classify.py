@@ -45,9 +45,9 @@ def classify(
 ) -> list[Failure]:
     """Sets format and signature of each file in `found`, and the outcome of those that need not be read.
 
-    A file is unchanged if its last reading had no failure and nothing differs now: its signature, its format, the
-    versions of the format, and the placement. All its families must still be in the partitions in reach (`only`;
-    None: all). If only the signature differs, the checksum decides, except with `by-date`.
+    A file is unchanged if its last reading had no failure, if its signature, format, versions of the format and
+    placement are the same, and if all its families are still in the partition `only` (None: in any). If only the
+    signature differs, the checksum decides. With `by-date` the file is read, because its time decides the partition.
     Returns the named files that no format recognises; other such files are only counted.
     """
     failures = []
@@ -61,7 +61,7 @@ def classify(
             columns = signature_columns(signature)
             is_same = not options.checksum and signature is not None and [*columns.values()] == last_columns
             was_unknown = is_same and last_format == UNKNOWN
-            if last_format not in formats:  # another format may recognise it: one that has been installed since
+            if last_format not in formats:  # unknown or not installed any more: perhaps a new format recognises it
                 last_format = None
             name = last_format if is_same and finds_format else None
             if name is None:

@@ -98,7 +98,8 @@ MEANINGS: dict[str, tuple[str, str]] = {
         "name the field that is the text (`--field text=NAME`), or make a row of each",
     ),
     RECORD_SUPERSEDED: (
-        "a later record of the file is the same chunk, or a later version of its source; no failure",
+        "a later record of the file replaces this one: it is the same chunk, or of a later version of the source; no "
+        "failure",
         "nothing",
     ),
     SOURCE_IN_ANOTHER_FILE: (

@@ -66,7 +66,7 @@ def discover(
     A named file is read with any suffix. `outputs` are the folders to which this run writes.
     """
     walk = _Walk(roots, db, options, tuple(suffixes), outputs, paths)
-    for folder in filter(Path.is_dir, paths):  # before a file registers the folder around it
+    for folder in filter(Path.is_dir, paths):  # first, since a named file registers the folder around it
         roots.register(folder, options.base)
     for path in paths:
         if path.is_dir():

@@ -107,7 +107,8 @@ class _Targets:
     """Finds the sources of all partitions by the names that links use."""
 
     def __init__(self, db: sqlite3.Connection, nested: Sequence[tuple[str, str]]) -> None:
-        """`nested` are roots within others, between which links use relative paths."""
+        """`nested` has, for each root inside another one, the prefix of its names, and the prefix that they would have
+        below the outermost root. Links from one root to the other are relative paths."""
         self._db, self._nested = db, nested
         self._has_aliases = False
         web_source = "select 1 from family where name >= 'http' and name < 'httq' limit 1"

@@ -58,8 +58,9 @@ class Empty:
 class Notice:
     """A remark about a file or a record: what was not read, or was read otherwise than its author may expect.
 
-    `code` is one of `codes` or of the contract's findings. Each failure is reported, up to a limit for each file. What
-    was not read keeps its last good chunks, unless a newer version of its family could be read in part. Other notices
+    `code` is one of `codes` or of the contract's findings. Each failure is reported, up to a limit for each file. A
+    source or record that was not read keeps its last good chunks, unless the rest of its family was read in another
+    version, which replaces the whole family. Other notices
     are only counted. `line` is a line, or the number of a record in an array."""
 
     code: str

@@ -67,7 +67,7 @@ class Outcomes:
         self._unreported += reading.failures - len(reading.reported)
 
     def assign_partitions(self) -> None:
-        """Sets the partition of each file: the one whose manifest has the file's notices."""
+        """Chooses for each file the partition whose manifest will contain the file's notices."""
         (self._equal,) = self._db.execute(_EQUAL).fetchone()
         self._db.execute(_ASSIGN_KNOWN_PARTITIONS, {"tenant": self._tenant})
         unplaced = self._db.execute("select uri, format, mtime_ns from found where partition is null").fetchall()

@@ -68,7 +68,7 @@ def _load(db: sqlite3.Connection, bus: BusRoot, key: str, placement: Placement, 
 
 
 def _is_valid(bus: BusRoot, key: str, placement: Placement) -> bool:
-    """Whether the partition is valid. Raises IngestRefused if it is not, but in reach."""
+    """Whether the partition is valid. Raises IngestRefused if it is invalid and in reach."""
     findings: list[Finding] = []
     if Validation(bus, on_finding=findings.append).run([key]).ok:
         return True

@@ -67,7 +67,7 @@ class Reading:
     rows: tuple[int, int]
     checksum: str | None = None
     signature: Signature | None = None
-    """None if an equal signature later would not prove that the file is unchanged."""
+    """None if the file could change later and still have this signature."""
     is_unchanged: bool = False
     families: int = 0
     codes: Counter[str] = field(default_factory=Counter)

@@ -49,7 +49,8 @@ def reconcile(
 
 
 # A family that was read again unchanged belongs to the last file that contains it. If the cache was filled from
-# partitions, its origin may be only a guess, its own name: chunks that are passed on unchanged do not name their file.
+# partitions, its origin may be a guess: chunks that are passed on unchanged do not name the file that they were read
+# from, so the name of the family was taken.
 _ORIGINS = """
 update family set origin = (
   select max(draft.uri) from draft where draft.family = family.family and draft.digest = family.digest
@@ -78,8 +79,8 @@ select copies.partition, copies.family from family as copies join stored using (
 where copies.partition <> stored.partition and (:only is null or copies.partition = :only)
 """
 
-# A draft does not count if a later file has one of the family, too. Nor if a later file had the family in its last
-# reading, and was not read completely now.
+# A draft does not count if a later file has a draft of the same family. Nor if the stored family is from a later file
+# that was not read completely in this run.
 _COUNTING = """
 not exists (select 1 from draft as later where later.family = draft.family and later.uri > draft.uri)
 and not exists (
@@ -118,8 +119,9 @@ select stored.partition, stored.family, '{EMPTIED}' from empty join stored using
 where stored.origin <= empty.uri and not exists (select 1 from draft where draft.family = stored.family)
 """
 
-# Families of this run's tenant that their file no longer contains: it was read completely, does not exist, or is
-# excluded. A family that another file contains belongs to that file.
+# Families of this run's tenant that their file no longer contains. This is known if the file was read completely, now
+# or earlier and is unchanged, if it no longer exists, or if it is excluded. A family that another file contains belongs
+# to that file.
 _MISSING_FAMILIES = """
 select stored.partition, stored.family, stored.name, stored.origin,
   case when found.uri is null then :vanished else :not_in_file end as reason

@@ -106,7 +106,9 @@ def _build_chunks(format_: Format, source: Source, document: CutDocument, ids: I
     origin, structure, passages, parts = document
     if len(orjson.dumps(origin.metadata)) > MAX_METADATA_BYTES:
         largest = max(origin.metadata, key=lambda name: len(orjson.dumps(origin.metadata[name])))
-        reason = f"has more than {MAX_METADATA_BYTES:,} bytes beside its text, in each chunk; remove {largest:.80}"
+        reason = (
+            f"has more than {MAX_METADATA_BYTES:,} bytes of metadata, which each chunk repeats; remove {largest:.80}"
+        )
         raise RecordRefused(findings.LINE_TOO_LONG, reason)
     provenance, replaced = record_fields.make_provenance(
         origin.provenance,
@@ -118,7 +120,8 @@ def _build_chunks(format_: Format, source: Source, document: CutDocument, ids: I
     )
     chunks = []
     for index, (passage, (text, metadata, others), chunk_id) in enumerate(zip(passages, parts, ids, strict=True)):
-        # Sinks would read a `parent_id` in the record's own data, such as the item that it replies to, as the family.
+        # A record's metadata may have its own `parent_id`, such as the comment that it replies to. Sinks would take it
+        # for the family.
         moved = {name: value for name, value in origin.metadata.items() if name in {*metadata, "parent_id"}}
         kept = {name: value for name, value in origin.metadata.items() if name not in moved}
         fields = record_fields.keep({"source": origin.source, "metadata": kept | metadata})

@@ -118,8 +118,8 @@ def make_provenance(
     canonicalizer: tuple[str, str],
     uri: str,
 ) -> tuple[Record, Any]:
-    """Returns the provenance of a chunk, which keeps unknown fields of `theirs`, and the values of `theirs` that it
-    does not keep.
+    """Returns two values: the provenance of a chunk, with the unknown fields of `theirs`; and the values of `theirs`
+    that are not in it, or None.
 
     `source` is the field (`source_uri` or `source_ref`) and the name. `parser` is used if the record names none.
     """

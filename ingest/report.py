@@ -31,12 +31,12 @@ class IngestReport:
     """The result of an ingest.
 
     `partition_key` is the requested partition or rule; `partitions` were written. `documents` and `chunks` are totals
-    of all partitions in reach; `carried_over` families belong to no source of this run; `pruned` ones were removed.
-    `links` counts links in the written artifacts. `left_out` counts the notices of the found files by code;
-    `left_out_from` names the first sources of each code. `kinds` counts files by format; `other_kinds` counts files of
-    no format by suffix. `missing` counts documents that their files no longer contain, or whose files have vanished or
-    are excluded: they keep their chunks. `missing_from` names the first of these files or documents.
-    `gone` counts the sources of registered folders that no longer exist, by folder.
+    of the partitions that this run may write; `carried_over` families belong to no source of this run; `pruned` ones
+    were removed. `links` counts links in the written artifacts. `left_out` counts the notices of the found files by
+    code; `left_out_from` names the first sources of each code. `kinds` counts files by format; `other_kinds` counts
+    files of no format by suffix. `missing` counts documents that their files no longer contain, or whose files have
+    vanished or are excluded: they keep their chunks. `missing_from` names the first of these files or documents. `gone`
+    counts the sources of registered folders that no longer exist, by folder.
     """
 
     partition_key: str

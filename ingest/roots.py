@@ -18,7 +18,7 @@ from chunksink.ingest.formats.markdown.policy import DEFAULT_POLICY, POLICIES, V
 
 FILE_NAME = "roots.json"
 _SAVES = 20
-"""How often the list is written if other ingests write it at the same time."""
+"""The most attempts to write the list while other ingests write it."""
 
 
 @dataclass(frozen=True, slots=True)

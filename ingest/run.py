@@ -31,7 +31,7 @@ from chunksink.ingest.store import IngestStore, pages
 from chunksink.ingest.write import write_partitions
 
 Workers = Callable[[int], AbstractContextManager[Executor | None]]
-"""Returns processes for this many bytes to read, or None."""
+"""Takes the number of bytes to read. Returns processes to read them, or None to read in this process."""
 
 
 def ingest(

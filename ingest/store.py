@@ -102,7 +102,7 @@ class IngestStore(Store):
         yield from self.db.table("attempts").rows_where(where, values, order_by="id desc", limit=limit)
 
     def last_attempt(self, source: str) -> dict[str, Any] | None:
-        """The newest attempt of a source; `source` is its name, or all of the name after one of its slashes."""
+        """The newest attempt of a source; `source` is its whole name, or an end of it that begins after a slash."""
         where = "source_uri = :name or substr(source_uri, -length(:ending)) = :ending"
         values = {"name": source, "ending": f"/{source}"}
         order = "source_uri <> :name, id desc"
@@ -145,7 +145,8 @@ def pages(db: sqlite3.Connection, query: str, values: Mapping[str, Any]) -> Iter
 
 
 def why_no_chunks(home: Path, source: str) -> str | None:
-    """The ledger's reason why the last reading of a source made no chunks; None if it has none."""
+    """The ledger's reason why the last reading of a source made no chunks; None if there is no reason, or there are
+    chunks."""
     if not (home / FILE_NAME).exists():
         return None
     with IngestStore(home) as store:

@@ -27,12 +27,12 @@ from chunksink.ingest.report import Failure
 
 _LISTED_SOURCES = 1000
 _NEW = ""
-"""The key in `family` of a partition version that is not committed yet."""
+"""Stands in the column `family.partition` for a new version of a partition until it is committed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Notices:
-    """The notices about its sources in a partition's manifest."""
+    """What a partition's manifest says about its sources: notices by code, failures, unchanged sources."""
 
     errors: Mapping[str, int] = field(default_factory=dict)
     failures: int = 0
@@ -181,7 +181,7 @@ class _Writer:
         return open_partition(self._bus, partition)[0]
 
     def _record_families(self, key: str) -> None:
-        """Makes the families of the new version those of the partition."""
+        """Replaces the partition's rows in `family` by those of the new version."""
         manifest = self._bus.manifest_bytes(key)
         assert manifest is not None
         self._db.execute("delete from family where partition = ?", [key])

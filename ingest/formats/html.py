@@ -265,7 +265,7 @@ def _tidy_table(table: Any) -> None:
 
 
 def _tidy_heading(heading: Any, body: Any) -> None:
-    """Moves a heading out of lists, links and the like, where Markdown has none, and blocks out of the heading."""
+    """Makes a heading one that Markdown can express: no list, link or block is around it or in it."""
     for outer in takewhile(lambda outer: outer is not body, heading.iterancestors()):
         outer.tag = "div"
     for inner in heading.iter(*_BLOCKS, "br"):

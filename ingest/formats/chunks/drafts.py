@@ -29,8 +29,8 @@ CANONICALIZER = ("chunksink-bridge", "5")
 def canonical_draft(numbered: NumberedRecord, source: Source) -> Draft:
     """The chunk unchanged, except that one without a tenant or a time gets those of the run.
 
-    Without a time, that of the partition would count. It changes whenever any file of the partition changes, so the
-    family would seem newer than it is.
+    If a chunk had no time, that of its partition would count. A partition gets a new time whenever any of its files
+    changes, so the family would seem newer than it is.
     """
     record = record_fields.check(orjson.loads(numbered.data))
     own_id, own_tenant, own_time = record["chunk_id"], tenant_of(record), record.get("created_at")

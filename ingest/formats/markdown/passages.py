@@ -8,8 +8,8 @@ Overlap stays within a section. A last sentence that ends with a colon introduce
 then be longer.
 
 A run is a sequence of blocks that a passage may combine. With `joins_blocks` it is a section, made of units: a list, a
-quote, or a block outside of both. Otherwise a run is one or more paragraphs, a list, a table or a code block, and every
-block is a unit; then a run of prose without a word, such as a rule below a table, joins the block above.
+quote, or a block outside of both. Without it a run is one or more paragraphs, a list, a table or a code block, and
+every block is a unit. In this case prose without any word, such as a rule below a table, is added to the block above.
 """
 
 import re
@@ -43,7 +43,8 @@ class Passage(NamedTuple):
     element: str
     detail: str
     part: int
-    """Its number among the parts of a run (with `joins_blocks`, of the unit that it begins in), from 0."""
+    """0 for a passage that begins a run (with `joins_blocks`, a unit), else one more than that of the passage
+    before."""
     header: str = ""
     """In later parts of a table: the repeated header, with a line break."""
 

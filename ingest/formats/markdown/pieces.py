@@ -39,7 +39,7 @@ _COUNTED_WHOLE = 64  # characters for each token of the hard maximum; in a longe
 
 
 class Slice(NamedTuple):
-    """A stretch of text that is cut only if no passage could hold it, or if a passage needs a part to reach its
+    """A stretch of text that stays whole, unless no passage could hold it, or a passage needs a part of it to reach the
     minimum."""
 
     start: int

@@ -17,8 +17,8 @@ DEFAULT_TENANT = "default"
 
 @dataclass(frozen=True)
 class Policy:
-    """Sizes in tokens. Packing ends at `target`, at the latest at `soft_max`; below `minimum` it goes on up to
-    `hard_max`, which only uncut table rows exceed.
+    """Sizes in tokens. Text is added to a passage until it has `target` tokens, but not past `soft_max`. If the passage
+    would be smaller than `minimum`, text is added up to `hard_max`, which only uncut table rows exceed.
 
     The defaults are those of the chunking specification v1. Increase `rules` with every change of normalisation,
     structure, sentences, packing or records that changes chunks.
@@ -29,8 +29,8 @@ class Policy:
     hard_max: int = 520
     overlap_percent: int = 15
     minimum: int = 0
-    """No chunk is smaller, unless its section is, or it is or stands beside a table of a parsed document, which is
-    never cut or joined."""
+    """No chunk is smaller, with two exceptions: its whole section is smaller; or it is, or is next to, a table of a
+    parsed document, because such a table is never cut or joined."""
     name: str = "v1"
     rules: str = "10"
     joins_blocks: bool = False

@@ -106,7 +106,8 @@ class PaneChunker:
         return "direction" if event.direction != self._last.direction else None
 
     def _break(self, boundary: Boundary) -> None:
-        # Only over these two can the next chunk be joined to the last one. So a later boundary replaces them.
+        # The next chunk can be joined to the last one only across these two. So a later boundary replaces these, but no
+        # other.
         if self._boundary in ("limit", "direction"):
             self._boundary = boundary
         if self._open is not None:

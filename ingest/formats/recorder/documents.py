@@ -1,9 +1,9 @@
 """Makes documents from chunks: names, ids, the policy's metadata, and the spans that `replay` needs.
 
 A document is a part of one pane's log, like `work.jsonl#session=s1&pane=3&part=0`. Its version is the checksum of the
-log up to its last byte, so appending changes only the last part of each pane. The policy's `chunk_id` is in the
-metadata; it depends neither on the log nor on the session, and parts of one long event can share it. The chunk's own
-id adds the document's name, the tenant and the place, so that it stays the same while the log grows.
+log up to the end of its last event, so appending changes only the last part of each pane. The policy's `chunk_id` is in
+the metadata; it depends neither on the log nor on the session, and parts of one long event can share it. The chunk's
+own id adds the document's name, the tenant and the place, so that it stays the same while the log grows.
 """
 
 from collections.abc import Iterator
