@@ -6,7 +6,7 @@ LEAST_CHUNKS = 100
 LARGEST_SHARE = 0.2
 """A run that loses at most this share of all sources, and of all chunks, is never stopped."""
 SHRUNK = 4
-"""A source counts as shrunk if less than one in this many of its chunks remains."""
+"""A source counts as shrunk if it keeps less than 1/SHRUNK of its chunks."""
 
 
 def allowance_problem(number: object) -> str | None:

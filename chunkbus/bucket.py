@@ -192,7 +192,7 @@ class BucketStorage:
         if _DENIED.search(message):
             return StorageDenied(
                 f"{at}: access denied ({detail}). Set valid credentials in the environment, such as "
-                f"{_VARIABLES[self.address.partition(':')[0]]}, or allow them this request"
+                f"{_VARIABLES[self.address.partition(':')[0]]}, or give the present ones permission for this request"
             )
         return StorageError(
             f"{at}: the object storage does not answer as expected ({detail}). Check its endpoint and the network, "

@@ -163,7 +163,7 @@ class BucketRoot(BusRoot):
     ) -> None:
         """Replaces the partition if its manifest still has this version; else raises PartitionLocked."""
         name = _chunks_name(key, checksum)
-        self.storage.write(name, new)  # even if it exists: with a new time, other writers do not remove it as old
+        self.storage.write(name, new)  # even if it exists: its new time keeps other writers from removing it as old
         on_step("chunks_uploaded")
         try:
             self.storage.write_if_unchanged(manifest_name(key), manifest, version)
@@ -205,7 +205,7 @@ class BucketRoot(BusRoot):
             listing = _Listing({entry.name: entry for entry in self.storage.entries("manifest")})
             for entry in self.storage.entries("canonical"):
                 named = _NAMED_BY_DIGEST.fullmatch(entry.name)
-                # A plain name may look like one with a digest; then it has a manifest of its own.
+                # A plain name may look like one with a digest. Its own manifest shows that it is plain.
                 if named is None or f"{entry.name.removesuffix('.jsonl')}.manifest.json" in listing.manifests:
                     listing.plain[entry.name] = entry
                 else:

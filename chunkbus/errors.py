@@ -1,4 +1,4 @@
-"""Errors of the chunk bus. What is wrong with data that is read is a `Finding`, not an error; a writer refuses it."""
+"""Errors of the chunk bus. Validation reports bad data as a `Finding`; a writer refuses it with an error."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

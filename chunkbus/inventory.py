@@ -76,8 +76,8 @@ order by version, scope, partition, first
 
 @dataclass(frozen=True)
 class OutdatedVersions:
-    """Chunks of a source whose source_checksum differs from that of its last chunk in the file. `line` is the first of
-    them."""
+    """The chunks of one source that have another source_checksum than the source's last chunk in the file. `line` is
+    the first of them."""
 
     line: int
     source: str

@@ -134,7 +134,7 @@ class BusRoot:
             return None
 
     def known_manifest(self, key: str) -> bytes | None:
-        """Like `manifest_bytes`, but of a bucket it may be as old as the listing."""
+        """Like `manifest_bytes`, but in a bucket the manifest may be as old as the last listing."""
         return self.manifest_bytes(key)
 
     def signature(self, key: str) -> str:
@@ -147,7 +147,7 @@ class BusRoot:
         return _described(signatures), is_settled
 
     def signature_now(self, key: str) -> str:
-        """Like `signature`, but of a bucket the manifest is looked up again."""
+        """Like `signature`, but in a bucket it first lists again if the manifest has changed."""
         return self.signature(key)
 
     def misnamed_files(self) -> list[str]:

@@ -56,8 +56,9 @@ class Tombstone(msgspec.Struct, omit_defaults=True):
     """Retires versions of a source in other partitions, if they are older than `at`, by default the manifest's
     `created_at`.
 
-    `parent_id` retires all these versions: that of the source's chunks for every tenant, or only for `tenant_id`; a
-    family key for its tenant. `document_id` retires the version with this id and all older ones.
+    `parent_id` retires all these versions. If it is the `parent_id` of the source's chunks, it does so for every
+    tenant, or only for `tenant_id` if that is given. If it is a family key, it does so for the tenant of that family.
+    `document_id` retires the version with this id and all older ones.
     """
 
     parent_id: str | None = None

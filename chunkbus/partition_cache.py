@@ -66,7 +66,7 @@ class PartitionCache:
                 file.write(block)
             if digest.hexdigest() == checksum:
                 self._keep(path, file, checksum)
-                kept = self._path(checksum).open("rb")  # by its name, which worker processes open, too
+                kept = self._path(checksum).open("rb")  # by its final name, by which worker processes open it
                 file.close()
                 return kept
             file.seek(0)

@@ -121,7 +121,7 @@ def read_blocks(
     """The whole file as blocks of whole lines; `on_bytes` gets every byte of it once, in order.
 
     A line that is much longer than the limit is cut to one byte more than the limit, so that the caller can recognise
-    it and memory stays flat. It is alone in its block. A line that exceeds the limit by less than one read may be
+    it and memory stays flat. It is alone in its block. A line that exceeds the limit by up to `BLOCK_BYTES` may be
     whole.
     """
     offset = 0

@@ -7,8 +7,8 @@ It promises:
 - a sound vector is replaced by a less precise one only on request;
 - readers and a writer in different processes do not block each other; two writers, and threads, take turns.
 
-`open` and `vectors_for` set a file that SQLite cannot read aside and create an empty one; `set_aside` lists such files.
-Other calls raise CacheDamaged. `cachefile` opens, reads and writes the file, `stats` describes its content,
+If SQLite cannot read the file, `open` and `vectors_for` set it aside and create an empty one; `set_aside` lists such
+files. Other calls raise CacheDamaged. `cachefile` opens, reads and writes the file, `stats` describes its content,
 `maintenance` checks and shrinks it."""
 
 from __future__ import annotations

@@ -36,8 +36,8 @@ def context_hash(context: str) -> bytes:
 
 
 def context_before(text: str, context: str) -> str:
-    """The context as it precedes the text. Its last line is left out if it is the text's first line, as a heading. A
-    line that `context_of` has cut is not recognised."""
+    """The context as it precedes the text. The context's last line is left out if the text begins with the same line,
+    with or without heading marks. A line that `context_of` has cut is not recognised."""
     outer, _, last = context.rpartition("\n")
     first = text.lstrip().partition("\n")[0].lstrip("# ").rstrip()
     is_heading = last in (first, first.rstrip("# "))  # a heading may end with its marks, or with a name such as C#

@@ -63,7 +63,7 @@ class ModelInfo:
     files: str = ""
     """A digest of all files of the model's folder; "" for an endpoint."""
     index_dimension: int = 0
-    """How many numbers of each vector indexes have; 0 means all."""
+    """How many numbers of each vector are stored in indexes; 0 means all."""
     embed_context: EmbedContext = ""
 
     def key(self, key: VectorKey) -> bytes:

@@ -113,7 +113,7 @@ class EndpointEncoder(Encoder):
                 future.cancel()
 
     def _batches(self, cuts: list[list[str]], prompt: str) -> Iterator[tuple[list[int], list[str]]]:
-        """For each request, the position of each part's text, and the parts."""
+        """For each request two lists: for each part the position of its text, and the parts."""
         positions: list[int] = []
         parts: list[str] = []
         chars = 0

@@ -46,7 +46,7 @@ class OpenVinoRuntime:
         self._inputs = {name for each in self._graph.inputs for name in each.names}
         try:
             self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER_FILE))
-        except Exception as error:  # tokenizers raises no other class
+        except Exception as error:  # tokenizers raises plain Exception
             raise GraphUnreadable(f"this version of tokenizers cannot read its tokenizer: {error}") from error
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()

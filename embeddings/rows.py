@@ -22,7 +22,7 @@ CODES: dict[Precision, int] = {"float32": 1, "bfloat16": 2, "int8": 3}
 PRECISIONS: dict[int, Precision] = {code: precision for precision, code in CODES.items()}
 
 COLUMNS = "text_hash, context_hash, precision, tokens, checksum, vector"
-"""`flaw` checks rows of a fingerprint and these columns."""
+"""`flaw` checks rows that consist of a fingerprint, followed by these columns."""
 
 _NUMBERS = struct.Struct("<BI")
 _MAX_TOKENS = 2**32 - 1

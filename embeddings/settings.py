@@ -91,7 +91,8 @@ def same_encoder(configured: EncoderSettings, recorded: EncoderSettings) -> bool
 
 
 def _completed(settings: EncoderSettings, precision: PrecisionRequest, max_length: int | None) -> EncoderSettings:
-    """The settings with this precision if theirs is `auto`, and with this length if theirs is an endpoint's default."""
+    """The settings with an absolute folder. This precision replaces `auto`, and this length replaces an endpoint's
+    default."""
     folder = Path(settings.model).expanduser()
     is_folder = settings.endpoint is None and folder.is_dir()
     has_default = settings.endpoint is not None and settings.max_length is None

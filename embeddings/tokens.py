@@ -136,7 +136,7 @@ class WindowJoiner:
                 continue
             count, total, norms = self._parts.pop(text, (0, np.zeros(len(vector)), 0.0))
             norm = float(np.linalg.norm(vector))
-            # A vector that is zero or not finite spoils the sum, and the caller finds it there.
+            # A vector that is zero or not finite makes the sum not finite, so the caller notices it.
             part = (count + 1, total + vector / (norm or np.nan), norms + norm)
             if part[0] < self._counts[text]:
                 self._parts[text] = part

@@ -106,7 +106,7 @@ class TorchRuntime:
         try:
             yield take_share
         finally:
-            # Each thread has its own number, but setting it also changes that of future threads.
+            # Each thread has its own count of torch threads, but setting it also changes the count of future threads.
             torch.set_num_threads(cores)
 
     def was_out_of_memory(self, error: Exception) -> bool:

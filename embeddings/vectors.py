@@ -3,7 +3,8 @@
 The stream is processed in windows, so memory does not depend on its length. Within a window, every distinct passage is
 looked up once and encoded at most once. Vectors are committed every few seconds, even while the encoder computes or
 waits for an endpoint. They are also committed before any of them is returned, and when the encoder fails. A committed
-vector is computed again only on request, if its row is damaged or not precise enough, or to check an endpoint.
+vector is computed again in three cases only: on request; if its row is damaged or not precise enough; to check an
+endpoint.
 """
 
 from __future__ import annotations
@@ -66,8 +67,8 @@ class EmbedReport:
 
     @property
     def reused(self) -> int:
-        """Items whose vector was in the cache, or was computed for an earlier item; 0 while other processes, which
-        `encoded` includes, have computed more than this one has requested."""
+        """Items whose vector was in the cache, or was computed for an earlier item. `encoded` also counts vectors of
+        other processes; while it is ahead of the items returned here, this is 0."""
         return max(0, self.texts - self.encoded - self.refused)
 
 

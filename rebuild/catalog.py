@@ -31,7 +31,7 @@ _KEY_DIGITS = 64
 """Length of a family key."""
 
 Projected = tuple[str, int, str]
-"""A family, the number of the reading of its partition (`taken`), and its family hash."""
+"""A family, `taken` (the unique number of a reading of its partition), and its family hash."""
 
 
 class TextPlace(NamedTuple):
@@ -228,7 +228,7 @@ class Catalog:
             f"order by partition, first_offset, family, offset",
             values,
         )
-        if keys is not None:  # an open query would stop this connection from writing after another one has written
+        if keys is not None:  # while a query is open, this connection cannot write once another connection has written
             rows = list(rows)
         for (family, partition, taken), members in groupby(rows, key=lambda row: row[:3]):
             chunks = tuple(FamilyChunk(Place(offset, length), line) for *_, offset, length, line in members)

@@ -52,7 +52,7 @@ _TABLES = (
     "delete from kept",
     "delete from removed",
 )
-# The later line decides which version of a source in one partition counts, so the order matters.
+# If a partition has several versions of a source, the one with the last line counts. So the order of lines matters.
 _IS_REORDERED = """
 select 1 from (select first + shift as place, lag(last + shift) over (order by first) as before from kept)
 where place < before limit 1
@@ -64,9 +64,9 @@ where partition = :key and {which}
 """
 _MAY_HAVE_MOVED = "{place} >= (select min(first) from kept where shift <> 0)"
 _CHUNKS = f"{_MAY_HAVE_MOVED.format(place='offset')} and id <= :last"
-# The tables whose places are updated, in this order: `chunk` is last, because the first condition reads its old
-# offsets. A family that lost its first line is undecided, and gets its new place from `decide`. The condition on
-# `standing` names families, so that SQLite finds them by its primary key.
+# The tables whose places are updated, in this order: `chunk` is last, because the condition on `standing` reads its old
+# offsets. A family that lost its first line is undecided, and gets its new place from `decide`. That condition names
+# families, so that SQLite finds the rows by their primary key.
 _MOVE = (
     ("standing", "first_offset", f"family in (select family from chunk where partition = :key and {_CHUNKS})"),
     ("current", "first_offset", _MAY_HAVE_MOVED.format(place="first_offset")),

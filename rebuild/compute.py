@@ -44,8 +44,8 @@ class Compute(Protocol):
 def missing_texts(
     plan: Plan, builds: Sequence[str], embedder: DocumentEmbedder, on_chunks: Callable[[int], object]
 ) -> Generator[MissingText]:
-    """The distinct texts to write to these builds that have no cached vector, in their order on disk. `on_chunks` gets
-    the number of chunks whose text has one."""
+    """The distinct texts without a cached vector that must be written to these builds, in their order on disk.
+    `on_chunks` gets the number of chunks whose text has a cached vector."""
     for page in plan.texts_to_write(_PAGE, builds, bool(embedder.info.embed_context)):
         cached = embedder.cached([place.key for place, _ in page])
         on_chunks(sum(chunks for place, chunks in page if place.key in cached))

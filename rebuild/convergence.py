@@ -160,7 +160,8 @@ class Convergence:
         lost, altered, names = build_scan.losses()
         report.lost, report.altered = max(report.lost, lost), max(report.altered, altered)
         report.drifted_sources = report.drifted_sources or tuple(names)
-        # Changed receipts need another stamp: an older copy of the build may have the present one.
+        # If receipts change, the build needs a new stamp: an older copy of the build may have the present one, and
+        # would pass for this build.
         must_sign = not signed or receipts.has_intents() or not build_scan.is_clean()
         with self.lock():
             if must_sign:  # until it is signed, also after a kill during these steps, each run scans again
@@ -181,7 +182,7 @@ class Convergence:
                     with self.lock():
                         self.session.stamp(target.build, Receipts(self.session.state.db, target.build_id))
                 done = self.outcome.sink(target.sink)
-                if not done.written:  # after writes they are part of the work
+                if not done.written:  # after writes, changed search settings are expected
                     done.settings += tuple(changed)
         self._note_projection()
 

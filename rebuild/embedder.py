@@ -28,8 +28,8 @@ LEAST_COSINE = 0.99999
 LEAST_COSINE_IN: dict[Precision, float] = {"float32": LEAST_COSINE, "bfloat16": 0.999, "int8": 0.9}
 """The least cosine of two vectors of a text, if one of them was computed in this precision."""
 Lookup = Callable[[Sequence[str]], Mapping[str, tuple[Vectors, float]]]
-"""From keys to their cached vectors. A stored vector is correct if its cosine to the cached one is at least the number
-beside it."""
+"""From keys to pairs: the cached vector, and the least cosine to it of a correct
+stored vector."""
 
 
 def cached_vectors(
@@ -112,7 +112,7 @@ class DocumentEmbedder:
     def drop_outdated(self) -> None:
         """Remove old vectors that were not replaced after `recompute_all`: no current text needs them."""
         if last := self._cache.last_outdated(self.info.fingerprint):
-            if self.info.device == "endpoint":  # only now: until here other runs compare it with the old model's probes
+            if self.info.device == "endpoint":  # only now: other runs compare the endpoint with them
                 cache_probes(self._encoder, self._cache)
             drop(self._cache, outdated_rows(self._cache, self.info.fingerprint, last))
 

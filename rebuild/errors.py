@@ -1,4 +1,5 @@
-"""Errors of rebuilding. The docstring is the general statement; each message adds the facts."""
+"""Errors of rebuilding. The docstring of a class says in general what happened; the message of an error adds the
+facts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

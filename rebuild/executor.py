@@ -31,8 +31,9 @@ from chunksink.sinks.document import Family, Vectors
 EMBEDDED_AT_ONCE = 512
 """Documents, where a long text counts as several: a few seconds of work, so that progress is visible."""
 WRITTEN_AT_ONCE = PART
-"""Documents of a batch: a flush takes a second or more, even after few documents. Each part of a large family, except
-the last, has this size and so ends its batch: no batch has two parts of one family. The first batch is smaller."""
+"""Documents in a batch: many, because a flush takes a second or more even after few. A part of a large family, unless
+it is the last one, has at least this size. So it completes its batch, and the next part is in the next batch. The first
+batch is smaller."""
 REMOVED_AT_ONCE = 5000
 """Families."""
 
@@ -62,7 +63,8 @@ class Executor:
     parts: dict[tuple[str, str], tuple[int, list[RefusedDocument]]] = field(default_factory=dict)
     """For each build and unfinished large family: the number of confirmed documents, and the refused ones."""
     pace: dict[str, tuple[int, float]] = field(default_factory=dict)
-    """Amount and seconds by kind of work: `model` loaded, bytes of text `embedded`, documents written to each sink."""
+    """For each kind of work, its amount and its seconds: `model` (models loaded), `embedded` (bytes of text), the name
+    of a sink (documents written)."""
 
     def run(self, plan: Plan, on_progress: Progress) -> None:
         """Execute the plan on all targets that answer. `on_progress` gets the number of documents ready."""

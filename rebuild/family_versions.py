@@ -33,8 +33,9 @@ group by c.family, c.partition
 """
 
 _OF_TENANT = "(t.tenant_id is null or s.family = family_key(s.parent_id, t.tenant_id))"
-# A tombstone that names a source retires its older versions in other partitions (first branch). One that names a
-# document retires that version and all older ones (second branch): an older text must not come back.
+# A tombstone that names a source retires versions of this source in other partitions that are older than the tombstone
+# (first branch). One that names a document retires the version with this document, if it is older than the tombstone,
+# and all older versions of its source (second branch): an older text must not come back.
 _DECIDE_CURRENT = f"""
 create temp table decided as
 with mine as (select * from standing where family in (select family from undecided)),
@@ -91,8 +92,9 @@ select family, 'duplicate id', min(detail) from (
 ) join current on family in (one, other) group by family
 """.format(**{name: _CLAIMANT.format(name) for name in ("mine", "theirs")})
 
-# If one version of a family is in two partitions, a common chunk id shows that one is a copy. Without one, each has a
-# part of the family. Usually one id is in all partitions; if not, partitions are compared in pairs.
+# If the same version of a family is in two partitions, and they share a chunk id, one partition has a copy. If they
+# share none, each has a part of the family. Usually some chunk id is in all partitions of the version; otherwise they
+# are compared in pairs.
 _HOLD_SPLITS = """
 with several as materialized (
     select family, version, min(partition) as one, count(distinct partition) as partitions from edition

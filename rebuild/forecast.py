@@ -27,7 +27,7 @@ from chunksink.sinks.errors import BuildBroken, BuildMissing
 _EXAMPLES = 20
 _PAGE = 1000
 _LEAST_DIGITS = 12
-"""The fewest digits of its hash that name a plan."""
+"""A plan must be named by at least this many digits of its hash."""
 _NO_BUILD = "it has no build yet"
 SAMPLE = 300
 """Texts whose tokens are counted, enough for an estimate to a few percent."""
@@ -221,7 +221,7 @@ def _brake(session: Session, live: Generation | None, planned: SyncPlan) -> Remo
     """The removal that would stop a sync. Unknown before the first index, since there are no records of the engines."""
     if live is None:
         return None
-    # A rebuild of a new sink checks all live builds.
+    # For a sink without a build, a sync runs a rebuild of this sink, which checks all live builds.
     checked = live.builds_of(session.config.sinks) if planned.empty else list(planned.builds.values())
     return large_removal(session.state.db, checked, removals=session.catalog.is_whole())
 

@@ -76,7 +76,7 @@ class ForgetReport:
 
 def forget(session: Session, name: str, *, tenant: str | None = None, every: bool = False) -> ForgetReport:
     """`name` is a family key, parent_id or document_id, or the source's name as its reader or a search shows it.
-    SeveralSources if it matches several, of `tenant` or of any, unless `every` is set.
+    With `tenant`, only sources of this tenant count. SeveralSources if several match, unless `every` is set.
 
     The caller holds the writer's lock. It can be repeated after a kill, because the source's records are erased last.
     """

@@ -236,7 +236,7 @@ class Intake:
 
 
 def touch_withdrawn(db: Any, key: str) -> None:
-    """Marks the families that tombstones of this partition withdraw as undecided."""
+    """Marks as undecided the families that tombstones of this partition withdraw."""
     for condition in ("c.parent_id = t.parent_id", "c.family = t.parent_id", "c.document_id = t.document_id"):
         select = f"select c.family, '' from tombstone t join chunk c on {condition} where t.partition = ?"
         db.execute(f"insert or ignore into undecided {select}", [key])

@@ -1,7 +1,8 @@
 """Decides which builds belong to this home: by markers, records or, without a marker, by the content and its receipts.
 
-A sink's public name is changed only if it shows a build of this home or one that may be adopted. Of the builds of this
-home without a record, the most likely one of each sink is scanned before anything replaces it.
+A sink's public name is changed only if it shows a build of this home or one that may be adopted. If builds of this home
+have no record, one of each sink is scanned before anything replaces it: the one that the public name shows, else the
+largest.
 """
 
 from collections.abc import Iterable

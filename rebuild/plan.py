@@ -1,7 +1,8 @@
 """The diff: what must be written to and removed from each build so that it matches the catalog.
 
-The catalog is compared with receipts. A new build has none; a scan recreates them. The first plan for a build compares
-all families. Later ones compare only the families in `moved`: they differed before, or triggers noted a change.
+The catalog is compared with the receipts of each build. A new build has none. Lost or wrong receipts are recreated by a
+scan. The first plan for a build compares all families. Later ones compare only the families in `moved`: they differed
+before, or triggers noted a change.
 """
 
 from __future__ import annotations
@@ -242,7 +243,8 @@ class Plan:
 
 
 def unhashed(db: Database, builds: Sequence[str] | None = None) -> Iterator[list[str]]:
-    """Families without a hash, in pages: those that the builds have confirmed, or all."""
+    """Families, except held ones, whose current version has no hash yet, in pages: those with a receipt of these
+    builds, or all."""
     # One lookup for each of these few families is faster than a list of all receipts.
     receipt = f"select 1 from receipt where build in ({marks(builds or ())}) and family = current.family"
     is_confirmed = "" if builds is None else f"and exists ({receipt})"

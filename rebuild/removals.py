@@ -25,13 +25,13 @@ _NAMED = 100
 _WITHHELD = "removal withheld while a partition is missing or invalid"
 
 _RECORDED = "receipt where build in (select value from json_each(:builds)) and documents > 0"
-# For each family in the builds, how many documents were confirmed. Families of other programs never were: they may be
-# removed without a flag.
+# For each family in the builds, how many of its documents were confirmed. Families that other programs wrote have no
+# confirmed documents, so they may be removed without a flag.
 _CONFIRMED = f"""
 select family, max(iif(family_hash <> '', documents, coalesce(confirmed, 0))) as had
 from {_RECORDED} group by family having had > 0
 """
-# Families that a run would remove, where `chunks` is null, or that would lose most of their chunks.
+# Families that a run would remove (their `chunks` is null), and families that would lose most of their chunks.
 _LOST = f"""
 select family, had, chunks from ({_CONFIRMED}) left join current using (family)
 where family not in (select family from held) and (chunks is null and :removals or chunks * {SHRUNK} < had)

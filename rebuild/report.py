@@ -217,7 +217,8 @@ def conclude(
         seconds=monotonic() - session.started,
     )
     facts = report.as_json()
-    # `forget` finds sources in records by keys, ids and one name; other names of them would stay.
+    # Names are left out of the record: `forget` finds a source there only by its key, its ids and the name that the
+    # user gave.
     del facts["run_id"], facts["status"], facts["held_sources"]
     if report.repeated:
         del facts["repeated_texts"]["sources"]

@@ -163,7 +163,7 @@ def _texts_in(value: Any) -> Iterator[str]:
             yield from _texts_in(each)
     elif isinstance(value, dict):
         for name, each in value.items():
-            if not name.isidentifier():  # a reason why sources were held
+            if not name.isidentifier():  # such a key is a text, for example why sources were held
                 yield name
             if name not in _NEVER_NAME_SOURCES:
                 yield from _texts_in(each)

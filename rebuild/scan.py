@@ -73,7 +73,8 @@ _FORGET = (
     # Keeps receipts of families whose documents were all refused: a scan cannot find them.
     "delete from receipt where build = :build and family not in (select family from stored_family) "
     f"and not (documents = 0 and family in ({_UP_TO_DATE}) and family not in (select family from drift))",
-    # An intent stays if refused documents of its family are to be sent again. No run would close one of a held family.
+    # Intents of held families are deleted, because no run would close them. Others stay only if refused documents of
+    # their family are to be sent again.
     "delete from intent where build = :build and (family in (select family from held) "
     "or family not in (select family from dead_letter where build = :build))",
 )
@@ -258,8 +259,8 @@ class Scan:
             for stored, key in zip(page, keys, strict=True):
                 if stored.vector is None:
                     yield stored.id
-                elif key not in expected:  # drift already if it is not in our form or in no current family
-                    compared = f"stored where id = ? and {_COMPARED}"
+                elif key not in expected:
+                    compared = f"stored where id = ? and {_COMPARED}"  # other documents are drift anyway
                     self.unjudged += stored.document is not None and exists(self.db, compared, [stored.id])
                 elif not _same(stored.vector, *expected[key]):
                     yield stored.id

@@ -57,8 +57,8 @@ class RunOptions:
     adopt: bool = False
     """Take over builds of another home."""
     allow_deletions: int = 0
-    """How many sources may be removed or lose most of their chunks although the brake would stop the run. For refusals
-    in a rebuild: how many documents."""
+    """How many sources may be removed or lose most of their chunks although the brake would stop the run. In a rebuild,
+    also how many documents engines may refuse."""
     deep: bool = False
     """In scans, also compare every vector with the cached one."""
 
@@ -89,7 +89,7 @@ class Session:
     """Computes vectors before a plan is executed; None if the executor computes all of them."""
     started: float = field(default_factory=monotonic)
     seconds: dict[str, float] = field(default_factory=dict)
-    """How long the run has spent in each stage, and in the parts of one that the executor measures."""
+    """How long the run has spent in each stage, and in the parts of the stage `index` that the executor measures."""
 
     @contextmanager
     def timed(self, name: str, total: int | None, unit: str) -> Iterator[Advance]:

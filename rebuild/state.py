@@ -33,7 +33,7 @@ NO_MODEL = ModelInfo(
 )
 """The model of a generation without vectors."""
 _MUCH_LESS = 10
-"""Work that is this many times smaller than the recorded work does not replace it."""
+"""A measurement of work that is this many times smaller than the recorded work does not replace the record."""
 MODEL, EMBEDDED = "model", "embedded"
 """Kinds of work that are measured besides writing to sinks: loading the model, and embedding a byte of text."""
 _GENERATION = "select id, created_at, encoder, model from generation"

@@ -133,7 +133,7 @@ def sync_live(
         return
     retry_if_rewritten(attempt)
     broken = {name for name, error in outcome.failed.items() if isinstance(error, BuildBroken)} & live.builds.keys()
-    if options.scan and broken:  # known only after they were read or written
+    if options.scan and broken:  # some builds turn out to be broken only when they are read or written
         for name in broken:
             session.sinks[name].drop(live.builds[name])
         retry_if_rewritten(attempt)

@@ -70,8 +70,7 @@ def wrong_address(chunks: str, home: str) -> tuple[str, str] | None:
 def index_settings_of(folder: Path) -> str | None:
     """The index settings for a configuration file in `folder`: the file beside it, else the shipped one.
 
-    None if `find_settings_file` finds the same file without being told: it looks in the current folder, then takes the
-    shipped one.
+    None if `find_settings_file(None)` finds the same file anyway: the one in the current folder, else the shipped one.
     """
     if folder == Path():
         return None

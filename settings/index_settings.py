@@ -81,8 +81,8 @@ def _require_shapes(file: Path, settings: Mapping[str, Any]) -> None:
 
 
 def as_file(live: Mapping[str, Any]) -> dict[str, Any]:
-    """Live settings in the form of the file: without embedders, and without settings that have the engine's default
-    and that the shipped file does not name either."""
+    """Live settings in the form of the file: without embedders, and without settings that have the engine's default,
+    unless the shipped file names them."""
     named = _read(shipped_settings_file()).keys() | {each.name for each in differences({}, live)}
     omitted = {EMBEDDERS, *DEFAULTS} - named
     return {name: value for name, value in live.items() if value is not None and name not in omitted}

@@ -29,5 +29,5 @@ def key_in(variable: str, option: str, *, needed: bool) -> str | None:
     except ValueError as error:
         raise ConfigError(str(error)) from None
     if needed and not key:
-        raise ConfigError(f"{source} is not set or empty; put the key into it")
+        raise ConfigError(f"{source} is unset or empty; put the key into it")
     return key or None
