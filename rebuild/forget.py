@@ -185,9 +185,9 @@ def find_sources(
     of_tenant = "" if tenant is None else f" of tenant {tenant!r:.200}"
     raise UnknownSource(
         f"no source {name!r:.200}{of_tenant} is known here: use its family, parent_id, document_id, or its name as "
-        "`chunksink search` shows it. If it was withdrawn and synced before, there may be no record of it any more: "
-        "`chunksink cache gc` drops its vectors, `chunksink rebuild` run twice replaces builds that may have its words "
-        "in freed pages, and records of runs that name it can be deleted from the folder `runs` of the home"
+        "`chunksink search` shows it. If a sync has removed it, there may be no record of it any more. Then "
+        "`chunksink cache gc` drops its vectors; running `chunksink rebuild` twice replaces builds whose files may still "
+        "have its words; and records of runs that name it can be deleted from the folder `runs` of the home"
     )
 
 
