@@ -186,8 +186,8 @@ def find_sources(
     raise UnknownSource(
         f"no source {name!r:.200}{of_tenant} is known here: use its family, parent_id, document_id, or its name as "
         "`chunksink search` shows it. If a sync has removed it, there may be no record of it any more. Then "
-        "`chunksink cache gc` drops its vectors; running `chunksink rebuild` twice replaces builds whose files may still "
-        "have its words; and records of runs that name it can be deleted from the folder `runs` of the home"
+        "`chunksink cache gc` drops its vectors; running `chunksink rebuild` twice replaces builds whose files may "
+        "still have its words; and records of runs that name it can be deleted from the folder `runs` of the home"
     )
 
 

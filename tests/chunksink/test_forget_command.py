@@ -177,7 +177,7 @@ def test_forget_of_a_source_that_only_a_tombstone_names(former: Shell) -> None:
     assert traces(former, "cheese", "cheddar") == set()
     unknown = former("forget", "nobody.md")
     assert unknown.code == Exit.USAGE
-    assert "`chunksink rebuild` run twice" in unknown.err
+    assert "running `chunksink rebuild` twice" in unknown.err
 
 
 def test_forget_erases_from_builds_without_records(twice: Shell) -> None:
