@@ -79,13 +79,13 @@ class Stored:
     def of_fields(
         cls, id: str, fields: Mapping[str, Any], document: Document | None, vector: Vectors | None = None
     ) -> "Stored":
-        """A document with these fields. If they were read as `document`, both hashes are computed from it. Otherwise
-        any program may have written the fields: those that are not strings count as missing."""
+        """A document with these fields, which were converted to `document`: then both hashes are computed from it.
+        Without it any program may have written the fields, so those that are not strings count as missing."""
         named = (fields.get(name) for name in ("parent_id", "document_hash", "text_hash"))
         parent_id, of_document, of_text = (value if isinstance(value, str) else "" for value in named)
         if document is not None:
-            of_document, of_text = hashes_of_content(document)
-        return cls(id, parent_id, of_document, of_text, document, vector)
+            return cls.with_content(id, parent_id, lambda: document, vector)
+        return cls(id, parent_id, of_document, of_text, None, vector)
 
     def hashes(self) -> tuple[str, str, str, str]:
         return self.id, self.parent_id, self.document_hash, self.text_hash

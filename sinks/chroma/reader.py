@@ -24,8 +24,8 @@ _MAX_KNOWN = 100_000
 
 
 class ChromaReader:
-    """An embedded reader keeps the vectors that it loaded. If an answer contains documents that were removed since, the
-    build is opened again and the query repeated."""
+    """An embedded reader keeps the vectors that it loaded. If an answer contains documents that were removed since, or
+    needs vectors that were added since, the build is opened again and the call repeated."""
 
     def __init__(self, open_: Callable[[], Handle]) -> None:
         self._open = open_
@@ -68,6 +68,14 @@ class ChromaReader:
         return [found[id] for id in ids if id in found]
 
     def similarities(self, vector: Vectors, ids: Sequence[str]) -> dict[str, float]:
+        for _ in range(_TRIES - 1):
+            try:
+                return self._similarities(vector, ids)
+            except StaleIndex:
+                self._handle.replace(self._open())
+        return self._similarities(vector, ids)
+
+    def _similarities(self, vector: Vectors, ids: Sequence[str]) -> dict[str, float]:
         requested = unit(np.asarray(vector, dtype=np.float32))
         found: dict[str, float] = {}
         with self._in_use() as handle:

@@ -82,9 +82,10 @@ def stored(
     known = all(name in NAMES or name.startswith(CUSTOM) for name in metadata)
     ours = document(id, metadata, text) if content and known else None
     found = Stored.of_fields(id, metadata, ours, vector)
-    if ours is None or text is not None:
+    if found.document is None or text is not None:
         return found
-    return replace(found, document_hash=document_hash(ours.as_dict()), text_hash=ours.text_hash)  # no stored text
+    without_text = found.document
+    return replace(found, document_hash=document_hash(without_text.as_dict()), text_hash=without_text.text_hash)
 
 
 def read(

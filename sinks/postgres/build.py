@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from chunksink.sinks.contract import Marker, RefusedDocument, Stored
+from chunksink.sinks.contract import NO_PARENT, Marker, RefusedDocument, Stored
 from chunksink.sinks.document import FIELDS, Document, Family, Vectors
 from chunksink.sinks.payload import Replacements, with_usable_vectors
 from chunksink.sinks.postgres import PostgresOptions, schema, vocabulary, words
@@ -65,7 +65,7 @@ class PostgresBuild:
         return len(changed)
 
     def delete(self, parent_ids: Sequence[str]) -> None:
-        delete = sql.SQL("DELETE FROM {} WHERE parent_id = ANY(%s)").format(self._build.table)
+        delete = sql.SQL("DELETE FROM {} WHERE {}").format(self._build.table, _in_families(parent_ids))
         with translate_errors(self._server.where):
             self._connected().execute(delete, [list(parent_ids)])
 
@@ -74,8 +74,8 @@ class PostgresBuild:
         return self._replacements.finish()
 
     def of_families(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
-        select = sql.SQL("SELECT {} FROM {} WHERE parent_id = ANY(%s)").format(
-            _CONTENT if content else _HASHES, self._build.table
+        select = sql.SQL("SELECT {} FROM {} WHERE {}").format(
+            _CONTENT if content else _HASHES, self._build.table, _in_families(parent_ids)
         )
         for row in self._rows(select, [list(parent_ids)]):
             yield _stored(row, content)
@@ -168,6 +168,11 @@ class PostgresBuild:
         if self._connection is None or self._connection.closed:
             self._connection = self._server.connect()
         return self._connection
+
+
+def _in_families(parent_ids: Sequence[str]) -> Statement:
+    """The condition for the rows of these families, which are its value. Foreign rows may have no family."""
+    return sql.SQL("parent_id = ANY(%s) OR parent_id IS NULL" if NO_PARENT in parent_ids else "parent_id = ANY(%s)")
 
 
 def complete(connection: Connection, build: BuildTable, options: PostgresOptions) -> list[str]:

@@ -180,12 +180,15 @@ class Search:
         }
 
     def _numbers_of_common(self, terms: Iterable[str]) -> dict[str, float]:
-        """How many documents have the terms that are among the most common words, by the planner's statistics."""
+        """How many documents have the terms that are among the most common words, by the planner's statistics.
+
+        Empty if there is no estimate of all rows: an emptied table keeps the statistics of its words.
+        """
         statement = sql.SQL(
-            "SELECT term, share * ({}) FROM pg_stats, "
+            "SELECT term, share * total FROM pg_stats, ({}) AS estimated(total), "
             "unnest(most_common_elems::text::text[], most_common_elem_freqs) AS common(word, share) "
-            "JOIN unnest(%s::text[]) AS term ON to_tsquery({}::regconfig, term)::text = ''' || word || ''' "
-            "WHERE schemaname = %s AND tablename = %s AND attname = 'words'"
+            "JOIN unnest(%s::text[]) AS term ON to_tsquery({}::regconfig, term)::text = '''' || word || '''' "
+            "WHERE schemaname = %s AND tablename = %s AND attname = 'words' AND total IS NOT NULL"
         ).format(self._estimated_rows, self._config)
         return dict(rows(self._connection, statement, [list(terms), self._build.schema, self._build.name]))
 
@@ -203,7 +206,7 @@ class Search:
 
     @property
     def _estimated_rows(self) -> sql.Composable:
-        """As the planner estimates; null for a table that was not analysed yet."""
+        """As the planner estimates; null for a table that was not analysed yet, or was empty when last vacuumed."""
         return sql.SQL(
             "SELECT nullif(reltuples, -1)::float8 / nullif(relpages, 0) * pg_relation_size(oid) "
             "/ current_setting('block_size')::int FROM pg_class WHERE oid = {}::regclass"

@@ -82,6 +82,21 @@ def test_reader_that_cannot_reopen_keeps_its_view(
     reader.close()
 
 
+def test_similarities_include_documents_that_were_added_later(
+    sink: ChromaSink, build: ChromaBuild, signed: Marker
+) -> None:
+    """Keyword search may name them before this reader has their vectors."""
+    build.replace([family("a", ["x"])])
+    build.flush()
+    reader = sink.reader(signed.build_id)
+    assert len(reader.query(vector("x"), 1)) == 1
+    new = family("b", ["y"])
+    build.replace([new])
+    build.flush()
+    assert reader.similarities(vector("y"), [new.documents[0].id]) == {new.documents[0].id: pytest.approx(1, abs=1e-4)}
+    reader.close()
+
+
 WRITER_ONCE = """
 import sys
 from pathlib import Path

@@ -79,6 +79,22 @@ def test_foreign_change_is_found_by_a_content_scan_and_repaired(build: ChromaBui
     assert all(stored.document is not None for stored in build.scan(content=True))
 
 
+@pytest.mark.parametrize("store_text", [True, False])
+def test_a_foreign_number_that_has_no_hash_blocks_no_scan(store_text: bool, tmp_path: Path, signed: Marker) -> None:
+    build = EmbeddedChromaSink(tmp_path, store_text=store_text).create(signed, DIMENSIONS)
+    one, two = family("a", ["one"]), family("b", ["two"])
+    build.replace([one, two])
+    build.flush()
+    build._handle.opened().collection.update(ids=[one.documents[0].id], metadatas=[{"size_bytes": 2**60}])
+    found = {stored.id: stored for stored in build.scan(content=True)}
+    changed = found[one.documents[0].id]
+    assert (changed.document, changed.document_hash, changed.text_hash) == (None, "", "")
+    build.replace([rewritten(one)])
+    assert build.flush() == []
+    assert hashes_in(build, content=True) == hashes_of([one, two])
+    build.close()
+
+
 def test_foreign_rows_are_found_and_removable(build: ChromaBuild) -> None:
     mine, other = family("a", ["mine"]), family("b", ["kept"])
     build.replace([mine, other])

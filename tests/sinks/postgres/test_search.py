@@ -8,7 +8,8 @@ import pytest
 
 from chunksink.sinks.conformance import DIMENSIONS, family, marker, vector
 from chunksink.sinks.document import Family
-from chunksink.sinks.postgres import PostgresOptions
+from chunksink.sinks.postgres import PostgresOptions, search
+from chunksink.sinks.postgres.build import PostgresBuild
 from chunksink.sinks.postgres.reader import PostgresReader
 from chunksink.sinks.postgres.sink import PostgresSink
 from chunksink.sinks.reader import Filter
@@ -101,6 +102,35 @@ def test_a_rare_word_counts_more_than_a_common_one(postgres_server: PostgresServ
     rare = family("rare", ["a zebra"])
     for reader in reader_of(sink, [*(family(f"{n}", ["printer printer printer"]) for n in range(20)), rare]):
         assert reader.search("printer zebra ")[0].parent_id == rare.parent_id
+
+
+@pytest.fixture
+def analysed(postgres_server: PostgresServer) -> Iterator[tuple[PostgresBuild, PostgresReader]]:
+    """A build with the planner's statistics: "printer" in 20 documents, "zebra" in one."""
+    sink = PostgresSink(PostgresOptions(postgres_server.url, schema=f"s{uuid.uuid4().hex[:10]}"))
+    signed = marker()
+    build = sink.create(signed, DIMENSIONS)
+    build.replace([*(family(f"{n}", ["printer printer printer"]) for n in range(20)), family("rare", ["a zebra"])])
+    build.update_search_settings()
+    reader = sink.reader(signed.build_id)
+    yield build, reader
+    reader.close()
+    build.close()
+
+
+def test_the_statistics_of_the_planner_weigh_common_words(
+    analysed: tuple[PostgresBuild, PostgresReader], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "_MOST_COUNTED", 1)  # counting cannot tell which word is common
+    _, reader = analysed
+    assert reader.search("printer zebra ")[0].parent_id == family("rare", ["a zebra"]).parent_id
+
+
+def test_an_emptied_build_with_old_statistics_finds_nothing(analysed: tuple[PostgresBuild, PostgresReader]) -> None:
+    build, reader = analysed
+    build.delete([one.parent_id for one in build.scan()])
+    build.scrub()
+    assert reader.search("printer zebra ") == []
 
 
 @pytest.mark.parametrize("halfvec", [False, True])

@@ -12,6 +12,7 @@ from chunksink.chunkbus.layout import BusRoot
 from chunksink.settings.config import ConfigError
 from chunksink.sinks.conformance import DIMENSIONS, family, marker
 from chunksink.sinks.conformance.samples import hashes_in, hashes_of
+from chunksink.sinks.contract import NO_PARENT
 from chunksink.sinks.errors import BuildMissing, Refused, Transient, Unreachable, WrongKey
 from chunksink.sinks.postgres import PostgresOptions, connection, open_sink
 from chunksink.sinks.postgres.build import PostgresBuild
@@ -299,6 +300,19 @@ def test_a_document_that_the_server_refuses_blocks_no_other(
     assert (refused.id, refused.parent_id) == (newer.documents[1].id, newer.parent_id)
     stored = {one.text_hash for one in build.scan()}
     assert stored == {one.documents[0].text_hash for one in (*others, newer)}
+    build.close()
+
+
+def test_foreign_rows_without_a_family_are_found_and_removable(
+    postgres_server: PostgresServer, sink: PostgresSink, schema: str
+) -> None:
+    signed, mine = marker(), family("a", ["mine"])
+    build = sink.create(signed, DIMENSIONS)
+    build.replace([mine])
+    run(postgres_server, f"INSERT INTO {schema}.build_{signed.build_id} (id, text) VALUES ('stranger', 'who knows')")
+    assert [stored.id for stored in build.of_families([NO_PARENT])] == ["stranger"]
+    build.delete([NO_PARENT])
+    assert hashes_in(build) == hashes_of([mine])
     build.close()
 
 
