@@ -35,8 +35,8 @@ _FORMAT = "chunksink.backup.v1"
 _MANIFEST = "manifest.json"
 _DATABASES = ("state.db", "vectors.db", "ingest.db")
 _PARTS = ("home.id", "vectors.db", "ingest.db", "runs", "segments", "state.db")
-"""Files and folders of a home, in the order in which they are restored. A home without `state.db` has no index, so a
-restore that was killed never shows a mixture."""
+"""Files and folders of a home, in the order in which they are restored. `state.db` is moved away first and restored
+last. In between the home has no index, rather than a mixture of old and new files."""
 _MEMBER = re.compile(r"(state|vectors|ingest)\.db|home\.id|runs/[\w-]+\.jsonl|segments/[0-9a-f]{64}\.arrow", re.ASCII)
 
 

@@ -53,7 +53,7 @@ class Exit(IntEnum):
     ENDPOINT_CHANGED = (
         10,
         "an embedding endpoint computes other vectors than before under the same model name, so no "
-        "vector was computed: `rebuild --fresh-cache`, or a new model name and `rebuild`",
+        "vector was computed: run `rebuild --fresh-cache`, or set a new model name and run `rebuild`",
     )
     REBUILD_DUE = 11, "with `sync --strict`: done, but a rebuild is due, since the configured model has changed"
     WORSE = 12, "answers got worse by more than `--fail-if-drop`; `rebuild --require-eval` kept the live index"

@@ -70,7 +70,7 @@ def _compared(coverages: list[Coverage]) -> str:
         return "nothing yet: the index has no chunks"
     compared = f"every source since {_minute(since)}" if since else "not yet every source"
     takes = f"comparing all takes at most {counted(syncs, 'sync')}"
-    return f"{compared}; {takes}. `chunksink verify` compares those of over {LARGEST:,} chunks, too"
+    return f"{compared}; {takes}, without sources of over {LARGEST:,} chunks, which `chunksink verify` compares"
 
 
 def _pending(sink: BuildStatus) -> str:

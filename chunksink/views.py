@@ -30,7 +30,8 @@ class View:
 
     generation: Generation
     projections: Mapping[str, str]
-    """The recorded projection of each build when the view was opened. If one changes, the view is opened again."""
+    """For each build, the projection (how chunks become documents) that was on record when the view was opened. If one
+    changes, the view is opened again."""
     legs: Legs
     close: Callable[[], None]
 

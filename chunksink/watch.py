@@ -94,7 +94,7 @@ class BusWatch:
     def _committed(self) -> _Files:
         if self._root.bucket is not None:
             return frozenset(self._root.bucket.versions())
-        folder = os.stat(self._root.manifests)  # noqa: PTH116 (one of the calls whose errors have the file's name)
+        folder = os.stat(self._root.manifests)  # noqa: PTH116 (its error has the file's name, which `is_due` reports)
         files = _files_of(self._root.manifests, lambda name: name.endswith(".manifest.json") and name[0] != ".")
         return files | {(folder.st_dev, folder.st_ino)}
 

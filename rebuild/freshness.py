@@ -35,7 +35,7 @@ class Freshness:
     deep_verified: float | None
     deep_verdict: str | None
     has_drift: bool
-    """A `verify` found differences. A `verify` found differences. Since then, no repair or rebuild was complete, and no
+    """A `verify` found differences. Since then, no repair or rebuild was complete, and no
     `verify` of at least the same depth succeeded."""
     failed_run: RunRecord | None
     """The last verify, sync, repair or rebuild, if it failed; else the last ingest, if it failed."""

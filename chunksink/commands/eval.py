@@ -118,7 +118,8 @@ def command(
             try:
                 measured[mode] = measure(config, judged, naming, access, mode, live.search)
             except InvalidQuestion:
-                # A default mode that this index cannot answer is left out. The last, hybrid, needs only one leg.
+                # A default mode that this index cannot answer is left out. Hybrid, the last, needs only one leg: if
+                # even that cannot be answered, no mode can.
                 if modes or mode == _BY_DEFAULT[-1]:
                     raise
         index = index_facts(config, live.generation())

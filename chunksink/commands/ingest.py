@@ -76,7 +76,7 @@ class _SourcePath(click.Path):
     "fields",
     multiple=True,
     metavar="ROLE=NAME",
-    help="The sources are rows. Their text, id, title or address (ROLE) is in the field NAME; a.b is field b inside a. "
+    help="For rows: the field NAME has their ROLE, which is text, id, title or address; a.b is field b inside a. "
     "Repeatable.",
 )
 @click.option(
@@ -178,7 +178,7 @@ def _notes(report: IngestReport) -> Iterator[str]:
         missing = f"{counted(report.missing, 'source')} not found any more: {named}"
         yield f"{missing}. The chunks are kept; --prune removes them"
     for folder, number in report.gone.items():
-        remedy = f"To remove {number:,}: ingest it with --prune --allow-deletions {number}"
+        remedy = f"To remove its {counted(number, 'source')}: ingest it with --prune --allow-deletions {number}"
         yield f"{printable(folder)} does not exist any more; its chunks are kept. {remedy}"
     yield from _left_out(report)
     for failure in report.failures[:_SHOWN_FAILURES]:
@@ -199,7 +199,7 @@ def _headline(report: IngestReport, root: str) -> str:
         what = "nothing written" if report.failed else "nothing to do"
         return ", ".join(filter(None, (f"{what}: {root} has {total}", files, failed)))
     noun = "partition" if len(report.partitions) == 1 else "partitions"
-    others = f", {report.carried_over:,} of them not from these files" if report.carried_over else ""
+    others = f", including {counted(report.carried_over, 'source')} not from these files" if report.carried_over else ""
     changed = f": {changes}" if changes else ""
     return f"wrote {noun} {some(report.partitions, _SHOWN_NAMES)} in {root}{changed}; now {total}{others}"
 

@@ -60,8 +60,8 @@ def command(
     a folder. Nothing is changed.
 
     Extract the listed sources again with your extractor, put the new records in place of the old ones, and ingest them.
-    Of two files with records of one source, only the file later by name counts. Exits with 3 if a file or line is not
-    a record; the others are still examined.
+    If two files have records of the same source, only the file whose name sorts last counts. Exits with 3 if a file or
+    line is not a record; the others are still examined.
 
     \b
     Examples:

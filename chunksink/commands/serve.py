@@ -58,7 +58,11 @@ send the first to the client, and write the second into chunksink.toml, with a t
     metavar="HOST",
     help="Also accept requests to this host name, such as that of a proxy; may be repeated.",
 )
-@click.option("--source-url", metavar="PREFIX", help="Prefix that turns the names of relative sources into links.")
+@click.option(
+    "--source-url",
+    metavar="PREFIX",
+    help="Prefix to put before source names that are relative paths, so that they become links.",
+)
 @index_options
 def command(host: str, port: int, names: tuple[str, ...], source_url: str | None) -> int:
     """Serve a search page and its API (/api/search, described at /api/openapi.json) until Ctrl-C.

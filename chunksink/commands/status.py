@@ -113,8 +113,10 @@ def _problems(status: HomeStatus, fresh: Freshness, limits: Mapping[str, int]) -
     elif fresh.lag > limits.get("max_lag", inf):
         yield _Problem("WARNING", "lag", f"a change has waited for {_age(fresh.lag)}: `chunksink sync`")
     if (inf if fresh.updated is None else fresh.updated) > limits.get("max_sync_age", inf):
-        last = "in no recorded run" if fresh.updated is None else f"{_age(fresh.updated)} ago"
-        yield _Problem("WARNING", "sync_age", f"the last complete sync was {last}: is it scheduled?")
+        last = "there is no record of a complete sync"
+        if fresh.updated is not None:
+            last = f"the last complete sync was {_age(fresh.updated)} ago"
+        yield _Problem("WARNING", "sync_age", f"{last}: is it scheduled?")
     if fresh.verified is None and "max_proof_age" in limits:
         yield _Problem("WARNING", "not_verified", "the index was never verified: `chunksink verify`")
     elif fresh.verified is not None and fresh.verified > limits.get("max_proof_age", inf):

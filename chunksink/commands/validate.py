@@ -112,12 +112,12 @@ def command(
     document["findings"] = [asdict(finding) for finding in found]
     lines = [*_groups(shown, codes), *_summary_lines(summary, codes, root, str(run_log.path))]
     if chunking and not checks_chunking:
-        lines.append(Note("The chunking is checked once there is no error."))
+        lines.append(Note("The chunking was not checked, because there are errors."))
     if survey:
         document |= _survey_document(survey)
         lines += _survey_lines(survey)
     elif fields:
-        lines.append(Note("The fields are counted once there is no error."))
+        lines.append(Note("The fields were not counted, because there are errors."))
     show(as_json, document, lines)
     return Exit.OK if summary.clean else Exit.INVALID_INPUT
 

@@ -41,7 +41,7 @@ def sqlite() -> str:
     try:
         db.execute("create virtual table t using fts5(text, tokenize = 'trigram')")
     except sqlite3.OperationalError as error:
-        remedy = "use a Python whose SQLite is 3.34 or later and has FTS5, as those of python.org and distributions"
+        remedy = "use a Python whose SQLite is 3.34 or later and has FTS5, such as one from python.org"
         raise CheckProblem(f"{sqlite3.sqlite_version}: {error}", remedy) from error
     finally:
         db.close()

@@ -55,7 +55,7 @@ def _node(hit: SearchHit) -> TextNode:
         id_=hit.document.id,
         text=text_of(hit),
         metadata=metadata,
-        # For programs: a model that reads the node needs its title and place, not hashes.
+        # The excluded metadata are for programs: a model that reads the node needs its title and place, not hashes.
         excluded_llm_metadata_keys=[name for name in metadata if name not in ("title", "headings", "source_uri")],
         excluded_embed_metadata_keys=list(metadata),
         relationships=_relations(hit),

@@ -140,7 +140,7 @@ def test_fields_are_not_counted_while_there_are_errors(shell: Shell) -> None:
     put(shell.root, "k", b"{\n")
     ended = shell("validate", "--fields")
     assert (ended.code, "Fields of the index" in ended.out) == (Exit.INVALID_INPUT, False)
-    assert "The fields are counted once there is no error." in ended.err
+    assert "The fields were not counted, because there are errors." in ended.err
 
 
 def test_chunking_that_is_not_checked_is_said(shell: Shell) -> None:
