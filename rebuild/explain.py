@@ -99,7 +99,7 @@ class Explanation:
     """Names its vector in the cache."""
     context: str
     """What the live model reads before the text. Empty if that is nothing, or if the chunk is not in the index."""
-    standings: tuple[Occurrence, ...]
+    occurrences: tuple[Occurrence, ...]
     held: str | None
     generation: str
     model_fingerprint: str
@@ -112,7 +112,7 @@ class Explanation:
 
     @property
     def current(self) -> Occurrence | None:
-        return next((each for each in self.standings if each.verdict == "current"), None)
+        return next((each for each in self.occurrences if each.verdict == "current"), None)
 
 
 def why(
@@ -128,9 +128,9 @@ def why(
     source, its first chunk is explained; `without_chunks` returns why a source has none."""
     chunk_id, *others = _chunk_ids(state.db, name, without_chunks)
     rows = [_ChunkRow(*row) for row in state.db.execute(_CHUNK_ROWS, [chunk_id])]
-    standings = tuple(_occurrence(state.db, root, row) for row in rows)
-    is_current = any(each.verdict == "current" for each in standings)
-    row = next((row for row, each in zip(rows, standings, strict=True) if each.verdict == "current"), rows[-1])
+    occurrences = tuple(_occurrence(state.db, root, row) for row in rows)
+    is_current = any(each.verdict == "current" for each in occurrences)
+    row = next((row for row, each in zip(rows, occurrences, strict=True) if each.verdict == "current"), rows[-1])
     family = row.family
     held = state.db.execute("select reason || ': ' || detail from held where family = ?", [family]).fetchone()
     expected: Document | None = None
@@ -145,7 +145,7 @@ def why(
         source=source_names(state.db, root, [family])[family],
         vector_key=row.vector_key,
         context=passage_of(expected).context if expected and live.model.embed_context else "",
-        standings=standings,
+        occurrences=occurrences,
         held=held[0] if held else None,
         generation=live.id,
         model_fingerprint=live.model_fingerprint,

@@ -49,6 +49,7 @@ select family from current left join stored_family f using (family)
 where family not in (select family from held) {condition}
 and (f.hash is not current.family_hash or family in (select family from dead_letter where build = ?))
 """
+_COMPARED = "family in (select family from current) and family not in (select family from held)"
 # Sources that have lost documents or were altered, compared with the receipts from before the scan.
 _LOSSES = """
 select coalesce(nullif(r.label, ''), r.family) as name, r.documents > coalesce(f.documents, 0) as lost,
@@ -116,9 +117,6 @@ class DriftedSource:
     missing: int
     extra: int
     changed: int
-
-
-_COMPARED = "family in (select family from current) and family not in (select family from held)"
 
 
 @dataclass(eq=False)

@@ -42,17 +42,17 @@ def command(name: str, as_json: bool) -> int:
 
 
 def _lines(explanation: "Explanation") -> Iterator[str]:
-    standing = explanation.current or explanation.standings[-1]
+    occurrence = explanation.current or explanation.occurrences[-1]
     yield labelled("chunk", printable(explanation.chunk_id))
     if explanation.document != explanation.chunk_id:
         yield labelled("document", explanation.document)
     yield labelled("source", f"{printable(explanation.source)}, family {explanation.family}")
-    for each in explanation.standings:
+    for each in explanation.occurrences:
         yield labelled("in", _place(each))
         yield labelled("", f"{each.verdict}: {printable(each.reason)}")
     if explanation.held:
         yield labelled("held", printable(explanation.held))
-    yield labelled("text", standing.text_hash)
+    yield labelled("text", occurrence.text_hash)
     if explanation.context:
         yield labelled("context", printable(" > ".join(explanation.context.splitlines())))
     yield labelled("vector", _vector(explanation))
@@ -76,11 +76,11 @@ def _vector(explanation: "Explanation") -> str:
     return f"not cached for the live model ({explanation.model_fingerprint:.12})"
 
 
-def _place(standing: "Occurrence") -> str:
-    line = f"line {standing.line:,}" if standing.line else "a file that has changed or gone since it was read"
-    state = "" if standing.partition_state == "valid" else f", now {standing.partition_state}"
-    source = f", source {printable(standing.source)}" if standing.source else ""
-    return f"partition {standing.partition}{state}, {line}{source}, document {printable(standing.document_id)}"
+def _place(occurrence: "Occurrence") -> str:
+    line = f"line {occurrence.line:,}" if occurrence.line else "a file that has changed or gone since it was read"
+    state = "" if occurrence.partition_state == "valid" else f", now {occurrence.partition_state}"
+    source = f", source {printable(occurrence.source)}" if occurrence.source else ""
+    return f"partition {occurrence.partition}{state}, {line}{source}, document {printable(occurrence.document_id)}"
 
 
 def _copy(sink: "SinkCopy", explanation: "Explanation") -> str:

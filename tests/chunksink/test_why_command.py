@@ -54,10 +54,10 @@ def everywhere(copy: str) -> dict[str, str]:
 
 def test_why_of_a_current_chunk(home: Home, shell: Shell) -> None:
     found = why(shell, MAT)
-    [standing] = found["standings"]
-    assert (standing["partition"], standing["line"], standing["verdict"]) == ("p1", 3, "current")
+    [occurrence] = found["occurrences"]
+    assert (occurrence["partition"], occurrence["line"], occurrence["verdict"]) == ("p1", 3, "current")
     lines = home.root.chunks_file("p1").read_text().splitlines()
-    assert json.loads(lines[standing["line"] - 1])["chunk_id"] == MAT
+    assert json.loads(lines[occurrence["line"] - 1])["chunk_id"] == MAT
     assert (found["family"], found["source"], found["held"]) == (parent_of("a.md"), "a.md", None)
     assert found["cached_vector"]["dimension"] == 8
     assert copies(found) == everywhere("present")
@@ -71,10 +71,10 @@ def test_why_of_an_older_version_is_superseded(home: Home, shell: Shell) -> None
     commit(home.root, "p2", source("a.md", "a tomcat", version="2", at=FEBRUARY), at=FEBRUARY)
     home.sync()
     found = why(shell, CAT)
-    assert found["standings"][0]["verdict"] == "superseded"
-    assert found["standings"][0]["reason"] == "by a newer version of its source in partition p2"
+    assert found["occurrences"][0]["verdict"] == "superseded"
+    assert found["occurrences"][0]["reason"] == "by a newer version of its source in partition p2"
     assert copies(found) == everywhere("absent")
-    assert why(shell, NEW_CAT)["standings"][0]["verdict"] == "current"
+    assert why(shell, NEW_CAT)["occurrences"][0]["verdict"] == "current"
 
 
 def test_why_of_a_superseded_chunk_that_an_engine_still_has(home: Home, shell: Shell) -> None:
@@ -92,8 +92,8 @@ def test_why_of_a_chunk_with_a_tombstone_is_retired(home: Home, shell: Shell) ->
     commit(home.root, "p2", source("c.md", "a cow"), at=MARCH, tombstones=tombstones)
     home.sync()
     found = why(shell, CAT)
-    assert found["standings"][0]["verdict"] == "retired"
-    assert "the tombstone in partition p2 of 2026-03-01" in found["standings"][0]["reason"]
+    assert found["occurrences"][0]["verdict"] == "retired"
+    assert "the tombstone in partition p2 of 2026-03-01" in found["occurrences"][0]["reason"]
     assert copies(found) == everywhere("absent")
 
 
@@ -102,7 +102,7 @@ def test_why_of_an_id_in_two_sources_names_both(home: Home, shell: Shell) -> Non
     commit(home.root, "p2", [{**other, "chunk_id": CAT}])
     home.sync()
     found = why(shell, CAT)
-    assert [(each["partition"], each["line"], each["source"]) for each in found["standings"]] == [
+    assert [(each["partition"], each["line"], each["source"]) for each in found["occurrences"]] == [
         ("p1", 2, "a.md"),
         ("p2", 1, "other.md"),
     ]
@@ -119,7 +119,7 @@ def test_why_of_a_split_source_is_undecided(home: Home, shell: Shell) -> None:
     home.sync()
     found = why(shell, parts[0][0]["chunk_id"])
     assert found["held"].startswith("family split: ")
-    assert (found["source"], [each["verdict"] for each in found["standings"]]) == ("a.md", ["undecided"])
+    assert (found["source"], [each["verdict"] for each in found["occurrences"]]) == ("a.md", ["undecided"])
     assert "split between partitions" in found["printed"]
 
 
@@ -129,7 +129,7 @@ def test_why_of_a_chunk_in_a_missing_partition_is_held(home: Home, shell: Shell)
     home.sync()
     found = why(shell, CAT)
     assert found["held"] == "missing: partition p1 is missing"
-    assert (found["standings"][0]["line"], found["standings"][0]["partition_state"]) == (None, "missing")
+    assert (found["occurrences"][0]["line"], found["occurrences"][0]["partition_state"]) == (None, "missing")
     assert copies(found) == everywhere("present")
     assert "repair" not in found["printed"]
 
@@ -137,7 +137,7 @@ def test_why_of_a_chunk_in_a_missing_partition_is_held(home: Home, shell: Shell)
 def test_why_after_the_file_changed_has_no_line(home: Home, shell: Shell) -> None:
     commit(home.root, "p1", source("c.md", "a much longer text than there was before, so that all has moved"))
     found = why(shell, CAT)
-    assert found["standings"][0]["line"] is None
+    assert found["occurrences"][0]["line"] is None
     assert "changed or gone" in found["printed"]
 
 

@@ -36,6 +36,11 @@ def test_vectors_come_in_order_and_each_text_is_computed_once(cache: VectorCache
     assert (report.texts, report.encoded, report.reused, report.refused) == (1000, 70, 930, 0)
 
 
+def test_reused_is_zero_while_workers_are_ahead() -> None:
+    """`encoded` includes vectors of other processes, also if this one has not yet asked for their texts."""
+    assert EmbedReport(texts=2, encoded=5).reused == 0
+
+
 def test_progress_is_reported_while_a_window_is_computed(cache: VectorCache) -> None:
     embed(numbered(40), HashEncoder(), cache)
     told: list[int] = []
