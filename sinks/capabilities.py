@@ -19,8 +19,7 @@ C = TypeVar("C")
 
 
 class SupportsReader(Protocol):
-    """A sink that can be searched. The reader's capabilities show how: `KeywordReader`, `VectorReader`,
-    `HybridReader`, `SupportsFamilies`."""
+    """A sink that can be searched. The reader's capabilities show how, such as `KeywordReader` and `VectorReader`."""
 
     def reader(self, build_id: str) -> Reader:
         """Open a build for searches. Raises `BuildMissing`."""
@@ -30,7 +29,8 @@ class SupportsPublicName(Protocol):
     """A sink that shows its live build to other programs under a fixed public name."""
 
     def shown(self) -> Marker | None:
-        """The marker of the build under the public name, or None. Raises `Refused` if no sink created that build."""
+        """The marker of the build under the public name; None if there is none or it cannot be read. Raises `Refused`
+        for a build that no sink created, if the sink can tell."""
 
 
 class SupportsSettings(Protocol):

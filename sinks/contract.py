@@ -49,8 +49,9 @@ class RefusedDocument:
 class Stored:
     """One document as stored in the engine. A missing hash is "".
 
-    With `content=True` a scan also reads `document` and computes both hashes from it. A sink that stores no text
-    returns the stored hash of the text. With `vectors=True` a scan reads `vector`.
+    With `content=True` a scan also reads `document` and computes both hashes from it. `document` is None if it is not
+    in our form; then the hashes prove nothing. A sink that stores no text returns the stored hash of the text. With
+    `vectors=True` a scan reads `vector`.
     """
 
     id: str

@@ -127,7 +127,7 @@ PROJECTION: tuple[FieldRule, ...] = (
     ),
     FieldRule(
         "tags",
-        "labels without duplicates; a single string is split at commas and semicolons",
+        "labels without duplicates; a single string is split at commas, semicolons and line breaks",
         ("tags", "metadata.tags", "content.tags", "metadata.keywords", "metadata.topics"),
         values.labels,
         filter="equal",
@@ -190,7 +190,7 @@ PROJECTION: tuple[FieldRule, ...] = (
     ),
     FieldRule(
         "path",
-        "path of the file; else the path in `source_uri`, if that is a path or a URL that begins with `file:`",
+        "path of the file; else the path in `source_uri`, if that has no scheme or the scheme `file:`",
         ("source.path", *_paths("path", "metadata"), "metadata.file_path"),
         derive=lambda _, above: values.path_of(above["source_uri"]) if above["source_uri"] else None,
         filter="pattern",

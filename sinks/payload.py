@@ -82,8 +82,9 @@ class Replacements:
 
     @contextmanager
     def in_transaction(self, families: Iterable[Family]) -> Iterator[list[Family]]:
-        """For an engine with transactions, which writes families, calls `add` and removes the surplus within the block.
-        Yields what `begin` returns. After an error nothing was written, so the families still wait for `add`."""
+        """For an engine with transactions. Within the block the caller writes the families, calls `add` and removes the
+        surplus. Yields what `begin` returns. After an error nothing was written, so the families still wait for `add`.
+        """
         latest = self.begin(families)
         try:
             yield latest

@@ -18,7 +18,6 @@ Value = str | int | float | bool
 _BEYOND = 2**53  # above all projected numbers
 _COMPARED = {
     int: "compared with whole numbers, not with",
-    float: "compared with numbers, not with",
     bool: "true or false, not",
     str: "compared with text, not with",
 }
@@ -175,7 +174,7 @@ class Reader(Protocol):
 
 
 class KeywordReader(Reader, Protocol):
-    """Keyword search. Optional: `SupportsFamilies`.
+    """Keyword search. Optional: `SupportsFamilies`, `SupportsPatterns`.
 
     Under a filter by `tenant_key` all answers, including scores, depend on that tenant's documents alone.
     docs/tenants.md lists the exceptions of each engine.

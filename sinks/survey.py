@@ -45,7 +45,7 @@ FIELDS = tuple(rule.name for rule in PROJECTION if rule.paths)
 
 @dataclass(frozen=True)
 class Unread:
-    """A value that the field of its path cannot read."""
+    """A value that the field of its path cannot read, or a list that it shortened."""
 
     path: str
     value: Any

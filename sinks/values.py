@@ -120,7 +120,7 @@ def lines(value: Any) -> tuple[str, ...] | None:
 
 
 def labels(value: Any) -> tuple[str, ...] | None:
-    """A list of strings, or one string with commas or semicolons between them; each once, in order."""
+    """A list of strings, or one string with commas, semicolons or line breaks between them; each once, in order."""
     members = _LABEL_ENDS.split(value) if isinstance(value, str) else value
     if not isinstance(members, list | tuple):
         return None
@@ -170,7 +170,7 @@ def milliseconds(value: Any) -> int | None:
 
 
 def year(value: Any) -> int | None:
-    """1 to 9999 from a number, or from a string that begins with four digits."""
+    """1 to 9999 from a number, or from a string that begins with exactly four digits."""
     if isinstance(value, str):
         match = _YEAR.match(value)
         value = int(match[1]) if match else None
@@ -223,7 +223,7 @@ def moment(value: Any) -> int | None:
 
 
 def members(value: Any) -> list[str] | None:
-    """Labels from a list, or from one string with commas or semicolons between them."""
+    """Labels from a list, or from one string with commas, semicolons or line breaks between them."""
     found = labels([_number_as_text(one) for one in value] if isinstance(value, list) else value)
     return list(found) if found is not None else None
 
@@ -262,7 +262,7 @@ def anchor(value: Any) -> str | None:
 
 
 def path_of(source: str) -> str | None:
-    """The path in the name of a source: of a path, or of a URL that begins with `file:`. None for other names."""
+    """The path of a `file:` URL; a name without a scheme counts as a path. None for other URLs."""
     if not _SCHEME.match(source):
         return source
     try:

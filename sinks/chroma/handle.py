@@ -142,7 +142,7 @@ class Handle:
         return self._unopened() is not None
 
     def graph_size(self) -> int | None:
-        from chunksink.sinks.chroma.probe import graph_size  # lazy: the module also runs as a program
+        from chunksink.sinks.chroma.probe import graph_size  # lazy: `python -m` warns about imported modules
 
         return None if self._database is None else graph_size(self._database.parent)
 

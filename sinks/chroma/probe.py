@@ -49,7 +49,7 @@ def graph_size(folder: Path) -> int:
 
 
 def flaw(header: Path) -> str | None:
-    """What is wrong with a saved graph; None if nothing is, or if its file format is unknown."""
+    """What is wrong with a saved graph; None if nothing is, or if its header has an unknown version."""
     raw = header.read_bytes()
     if len(raw) != _HEADER.size:
         return f"header.bin has {len(raw)} bytes"

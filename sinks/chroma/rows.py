@@ -38,7 +38,7 @@ def metadata(document: Document, old: Iterable[str]) -> dict[str, Any]:
 
 
 def vector_inputs(document: Document) -> dict[str, Any]:
-    """The metadata that a vector depends on. While they are unchanged, the vector need not be sent again."""
+    """The inputs of a vector, and its family. While they are unchanged, the vector need not be sent again."""
     of_vector = {name: getattr(document, name) for name in ("parent_id", "text_hash", "title")}
     return of_vector | {"headings": list(document.headings) or None}
 

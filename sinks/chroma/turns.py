@@ -20,10 +20,11 @@ READER_SECONDS = 10.0
 """How long a reader waits for a turn while its holder is running. A call of a writer takes about one second."""
 WRITER_SECONDS = 60.0
 _SHARED_SECONDS = 0.05
-"""Then a shared turn accepts no more threads, so that a writer in another process gets its turn."""
+"""After this time a shared turn accepts no more threads, so that a writer in another process gets its turn."""
 _STOPPED = {"T", "t"}  # states of a process
 _STOPPED_SECONDS = 1.2
-"""Then a reader checks whether the holder of the turn is stopped. A search must answer within two seconds."""
+"""After this time a reader checks whether the holder of the turn is stopped. A search must answer within two seconds.
+"""
 
 _abandoned: dict[int, Event] = {}
 """By inode of the lock file: the event of a thread that still waits although its caller gave up. While it waits, no

@@ -327,6 +327,7 @@ class KeywordConformance(ReaderConformance):
         self.check(reader.search("", 10, by_path), ids([0, 2]), by_path)
         self.check(reader.search("", 10, [Filter("path", like=("Docs/*", "Docs/a.md"))]), set(), [])
         self.check(reader.search("", 10, [Filter("path", like=("docs/a*", "docs/c.pdf"))]), ids([0, 2]), by_path)
+        assert reader.facets("", ["tags"], [Filter("path", like=())]) == {"tags": []}, "no pattern, no document"
         patterns = capability(reader, SupportsPatterns)
         if patterns is not None:
             assert sorted(patterns.sources(by_path, 10)) == sorted([FAMILIES[0].parent_id, FAMILIES[2].parent_id])

@@ -9,9 +9,12 @@ from pathlib import Path
 from chunksink.chunkbus.shortage import shortage
 from chunksink.sinks.errors import REPAIR_REBUILDS, BuildBroken, OutOfResources, Refused, Transient
 
-# Damage that only the message shows. FTS5 reports a failed constraint without a column; for ours, SQLite adds it.
-_FOREIGN_CONSTRAINT = "constraint failed"
-_DAMAGE = re.compile("no such table|no such column|decode to UTF-8|invalid fts5 file format|vtable constructor failed")
+# Damage that only the message shows. A failed constraint of FTS5's own tables is reported as `constraint failed`; for
+# our tables SQLite appends the column. `malformed JSON`: another program wrote text into a column of lists.
+_FTS5_CONSTRAINT = "constraint failed"
+_DAMAGE = re.compile(
+    "no such table|no such column|decode to UTF-8|invalid fts5 file format|vtable constructor failed|malformed JSON"
+)
 
 
 @contextmanager
@@ -30,6 +33,6 @@ def translate_errors(path: Path) -> Iterator[None]:
             raise Refused(f"{path} cannot be opened or written ({error}): correct its permissions") from error
         if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
             raise BuildBroken(f"{path} is damaged ({error}): {REPAIR_REBUILDS}") from error
-        if str(error) == _FOREIGN_CONSTRAINT or _DAMAGE.search(str(error)):
+        if str(error) == _FTS5_CONSTRAINT or _DAMAGE.search(str(error)):
             raise BuildBroken(f"{path} is damaged ({error}): {REPAIR_REBUILDS}") from error
         raise

@@ -62,10 +62,10 @@ def longer(query: Query) -> str:
 
 
 def guessed(query: Query) -> str:
-    """The uncertain part of `longer`: words whose stem is that of a word that begins as typed. The word in the text may
-    begin differently.
+    """The uncertain part of `longer`: rows found by `Beginning.guessed` alone. Their word has the stem of a guess, but
+    may begin differently.
 
-    Empty if there are no such words.
+    Empty if there are no guesses.
     """
     if not (guesses := beginning_of(query.prefix).guessed):
         return ""

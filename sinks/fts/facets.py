@@ -41,8 +41,8 @@ def count_families(
 
 
 class _Pairs(NamedTuple):
-    """The different pairs of a family and a value: `value_of_pair` has an index of `values` for each. For each value of
-    each row, `places` has the position of the row and `pairs` the number of the pair."""
+    """The distinct pairs of a family and a value. `value_of_pair` has the position in `values` for each pair. `places`
+    and `pairs` have one entry for each value of each row: the position of the row, and the number of the pair."""
 
     values: list[Value]
     value_of_pair: NDArray[np.int64]

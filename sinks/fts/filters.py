@@ -7,14 +7,16 @@ from chunksink.sinks.reader import Filter, Value
 
 
 def column_of(field: str) -> str:
-    """An SQL expression for the value of a field of `documents` as d. `Filter` accepts no other names."""
+    """An SQL expression for the value of a field of `documents` as d. The name needs no quoting: `Filter` and `Sort`
+    accept only known fields and valid custom names."""
     if field.startswith(CUSTOM):
         return f"json_extract(d.fields, '$.{field.removeprefix(CUSTOM)}')"
     return f"d.{field}"
 
 
 def _members_of(field: str) -> str:
-    """A table with the members of a list in its column `value`. A custom field with one value is a list of it."""
+    """A table with the members of a list in its column `value`. For a custom field with a single value it has
+    one row."""
     if field.startswith(CUSTOM):
         return f"json_each(d.fields, '$.{field.removeprefix(CUSTOM)}')"
     return f"json_each(d.{field})"

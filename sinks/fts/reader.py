@@ -25,7 +25,7 @@ class FtsReader(KeywordMethods):
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._file = _number_of(path)
+        self._file = _inode_of(path)
         self._idle: list[schema.Connection] = []
         self._closed = False
         self._lock = threading.Lock()
@@ -38,7 +38,7 @@ class FtsReader(KeywordMethods):
 
     def get(self, ids: Sequence[str]) -> list[Document]:
         with self._snapshot() as connection:
-            found = {row["id"]: Document.if_ours(schema.fields_of(row)) for row in schema.by_id(connection, "*", ids)}
+            found = {row["id"]: _document(row) for row in schema.by_id(connection, "*", ids)}
         return [document for id in ids if (document := found.get(id)) is not None]
 
     def families(self, ids: Sequence[str]) -> dict[str, str]:
@@ -48,7 +48,7 @@ class FtsReader(KeywordMethods):
 
     def refresh(self) -> None:
         """Answers always show the newest state of a file. This notices when another file has replaced it."""
-        file = _number_of(self._path)
+        file = _inode_of(self._path)
         if file is not None and file != self._file:
             with self._lock:
                 idle, self._idle, self._file = self._idle, [], file
@@ -102,7 +102,15 @@ def _prepare(connection: sqlite3.Connection) -> None:
     statements.prepare(connection)
 
 
-def _number_of(path: Path) -> int | None:
+def _document(row: sqlite3.Row) -> Document | None:
+    """None if no sink has written the row."""
+    try:
+        return Document.from_fields(schema.fields_of(row))
+    except ValueError:
+        return None
+
+
+def _inode_of(path: Path) -> int | None:
     try:
         return path.stat().st_ino
     except OSError:  # opening it raises the right error

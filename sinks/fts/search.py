@@ -209,7 +209,8 @@ class Search:
     def snippets(self, query: Query, ids: Sequence[str]) -> dict[str, tuple[Piece, ...]]:
         """FTS5 marks words in all inflected forms. Runs of scripts without spaces are found here."""
         query = self._rarest(query)
-        rows = schema.by_id(self._connection, "row, id, spaceless, text", ids).fetchall()
+        stored = schema.by_id(self._connection, "row, id, spaceless, text", ids)
+        rows = [row for row in stored if row["text"] is not None]  # foreign rows may have none
         by_words = self._snippets(query, rows)
         shown = {row["id"]: by_words.get(row["row"]) or _around(row, query) for row in rows}
         return {id: pieces for id, pieces in shown.items() if any(piece.match for piece in pieces)}

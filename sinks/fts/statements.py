@@ -72,7 +72,8 @@ Sources = dict[str, list[Source]]
 
 
 def short_runs(query: Query) -> list[str]:
-    """The runs of one or two characters, and the pairs of neighbours in longer runs: those may not occur as a whole."""
+    """The runs of one or two characters, and the pairs of neighbours in longer runs, because a longer run may not occur
+    as a whole."""
     pairs = [pair for run in query.runs for pair in _pairs(run)]
     return list(dict.fromkeys(pairs))[:MAX_PAIRS]
 

@@ -47,7 +47,8 @@ def spellings(term: str) -> tuple[str, ...]:
 
 
 def _with_or_without_dots(words: str) -> Iterator[str]:
-    """Spellings with ё, which many Russian texts write as е: all combinations, or at most one ё if many."""
+    """Spellings with ё, which many Russian texts write as е: all combinations, or, in a text with more than
+    four е, at most one ё."""
     plain = words.replace("ё", "е")
     places = [place for place, sign in enumerate(plain[:_MAX_DOTTED]) if sign == "е"]
     most = len(places) if len(places) <= _ALL_DOTTED else 1
@@ -119,8 +120,8 @@ class Beginning:
     """Terms that together find all words with a beginning."""
 
     exact: str
-    """The typed text, perhaps with a suffix. Of the stems that the typed text begins with, its stem is the longest. The
-    stems of most of the words begin with it."""
+    """The typed text, perhaps with one of `REMOVABLE_SUFFIXES`: of the forms whose stem the typed text begins with, the
+    one with the longest stem. The stems of most words that begin as typed begin with that stem."""
     guessed: tuple[str, ...] = ()
     """Words that may begin as typed although their stems do not begin with that of `exact`."""
 

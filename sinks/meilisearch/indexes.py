@@ -26,8 +26,8 @@ from chunksink.sinks.meilisearch.connection import Connection
 
 MARKER = "chunksinkmarker"
 NOTES = "chunksinksettings"
-"""Synonym with notes on settings that the server returns in another form than sent: `name sent returned`, the last two
-as digests."""
+"""A synonym whose values are notes, one for each setting that the server returns in another form than sent:
+`NAME DIGEST_OF_SENT DIGEST_OF_RETURNED`."""
 PRIMARY_KEY = "id"
 EMBEDDER = "default"
 _SAMPLE = 20
@@ -226,10 +226,12 @@ class Indexes:
         return indexes
 
     def _is_leftover(self, index: ServerIndex) -> bool:
-        """Whether Meilisearch itself created this index, because settings or refused documents were sent to a missing
-        one. It is empty and can be removed."""
-        if index.primary_key is not None or index.marker is not None:
-            return index.primary_key is None
+        """Whether Meilisearch itself may have created this index, because settings or refused documents were sent
+        to a missing one. It is empty and can be removed."""
+        if index.primary_key is not None:
+            return False
+        if index.marker is not None:
+            return True
         try:
             documents = self.connection.get(f"/indexes/{index.name}/stats")["numberOfDocuments"]
             settings = self.connection.get(f"/indexes/{index.name}/settings")

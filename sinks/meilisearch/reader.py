@@ -29,7 +29,7 @@ _ONE_PAGE = {"page": 1, "hitsPerPage": 1, "attributesToRetrieve": [PRIMARY_KEY]}
 _SOURCE_FIELDS = frozenset(
     (
         *("parent_id", "tenant_key", "source_type", "file_type", "mime_type"),
-        *("extension", "source_folder", "size_bytes", "modified_at_epoch"),
+        *("extension", "source_folder", "size_bytes"),
     )
 )
 """Fields that are equal in all documents of a family, so that any of them can represent it."""

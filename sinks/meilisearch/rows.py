@@ -66,7 +66,7 @@ def line(document: Document, vector: Vectors | None, embedder: str | None) -> by
 
 def refusal_reason(document: Document) -> str | None:
     """Why a document must be refused: Meilisearch would search only a part of it. None if it searches all."""
-    if len(document.text) > MAX_POSITIONS // 4 and positions(document.text) > MAX_POSITIONS:
+    if len(document.text) > MAX_POSITIONS // _HARD and positions(document.text) > MAX_POSITIONS:
         return (
             f"its text may take {positions(document.text):,} positions, and Meilisearch searches only the first "
             f"{MAX_POSITIONS:,}: split it into smaller chunks"
@@ -105,7 +105,8 @@ def conditions(filters: Sequence[Filter]) -> list[str]:
         if condition.any_of is not None:
             conditions.append(f"{condition.field} IN [{', '.join(map(_literal, condition.any_of))}]")
         if condition.like is not None:
-            conditions.append(" OR ".join(_begins(condition.field, pattern) for pattern in condition.like))
+            begins = [_begins(condition.field, pattern) for pattern in condition.like]
+            conditions.append(" OR ".join(begins) or f"{condition.field} IN []")
         if condition.at_least is not None:
             conditions.append(f"{condition.field} >= {condition.at_least}")
         if condition.at_most is not None:

@@ -167,7 +167,7 @@ def ensure_schema(connection: Connection, where: str, schema: str, language: str
     if rows(
         connection,
         sql.SQL(
-            "SELECT to_regclass('pg_ts_config') IS NULL OR EXISTS (SELECT 1 FROM pg_ts_config g "
+            "SELECT EXISTS (SELECT 1 FROM pg_ts_config g "
             "JOIN pg_namespace n ON n.oid = g.cfgnamespace WHERE n.nspname = %s AND g.cfgname = %s)"
         ),
         [schema, f"words_{language}"],

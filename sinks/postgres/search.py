@@ -23,8 +23,8 @@ from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece, Sort
 _BY_LENGTH = 1
 """PostgreSQL's code for dividing a rank by 1 + the logarithm of the document's length."""
 _MOST_RANK = 5.0
-"""Two ranks of one word rarely differ by a larger factor. So words that weigh less than the rarest word divided by this
-count as common. Documents that have only common words are not ranked at first."""
+"""The ranks of one word rarely differ by a larger factor. So a word is common if it weighs less than the rarest word's
+weight divided by this number. Documents that have only common words are not ranked at first."""
 _MOST_COUNTED = 5000
 """Counting the documents with a word ends here, because it takes long. The number is then estimated."""
 _READ_FOR_SPELLING = 100
@@ -135,7 +135,7 @@ class Search:
         return {id: pieces for id, pieces in shown.items() if any(piece.match for piece in pieces)}
 
     def _patterns(self, query: Query) -> list[str]:
-        """Patterns for the words in a folded text, in all forms that have the same stem."""
+        """Patterns for a folded text: words that begin with the stem of a typed word, the typed words, and runs."""
         typed = [part for word in query.words for part in words.split(word)]
         statement = sql.SQL("SELECT unnest(tsvector_to_array(to_tsvector({}::regconfig, %s)))").format(self._config)
         stems = [stem for (stem,) in rows(self._connection, statement, [" ".join(typed)])]

@@ -26,7 +26,7 @@ class PostgresSink:
         self._options, self._schema = options, options.schema
 
     def create(self, marker: Marker, dimensions: int | None = None) -> PostgresBuild:
-        """Its search indexes are created after the first documents: that takes a fraction of the time."""
+        """A new build gets its search indexes after its first documents: that takes a fraction of the time."""
         build = BuildTable(self._schema, marker.build_id)
         with self._connected() as connection, connection.transaction():
             schema.ensure_schema(connection, self._server.where, self._schema, self._options.language)

@@ -17,7 +17,7 @@ from chunksink.sinks.contract import NO_PARENT, Build, Marker
 from chunksink.sinks.errors import BuildBroken, BuildMissing, Transient
 from chunksink.sinks.fts import FtsBuild, FtsReader, FtsSink, index_check
 from chunksink.sinks.fts.sink import FILE
-from chunksink.sinks.reader import KeywordReader
+from chunksink.sinks.reader import Filter, KeywordReader
 from tests.support.fts import run
 from tests.support.many_families import many_families, whole
 
@@ -76,6 +76,19 @@ def test_foreign_rows_are_found_and_removable(sink: FtsSink, build: Build, path:
     build.delete([NO_PARENT])
     build.flush()
     assert hashes_in(build) == hashes_of([mine])
+
+
+def test_a_foreign_row_without_text_or_with_invalid_lists_ends_no_search(
+    build: FtsBuild, reader: FtsReader, path: Path
+) -> None:
+    build.replace([family("a", ["apple"])])
+    run(path, "INSERT INTO documents (id, parent_id, title, tags) VALUES ('stranger', 'p', 'apple', 'fruit, sweet')")
+    found = [hit.id for hit in reader.search("apple")]
+    assert "stranger" in found
+    assert [document.id for document in reader.get(found)] == [family("a", ["apple"]).documents[0].id]
+    assert set(reader.snippets("apple", found)) == {family("a", ["apple"]).documents[0].id}
+    with pytest.raises(BuildBroken, match="verify --repair"):
+        reader.search("apple", 10, [Filter("tags", any_of=("fruit",))])
 
 
 def test_kill_during_creation_leaves_no_build(sink: FtsSink, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,6 +32,7 @@ def differing(number: int) -> Family:
             language=LANGUAGES[(number * part) % 3],
             tags=list({TAGS[number % 4], TAGS[part % 4]}) if (number + part) % 3 else None,
             content_truncated=part == 2 or None,
+            modified_at_epoch=10**9 + part % 2,  # recorded events differ in it
         )
         for part, document in enumerate(made.documents)
     ]

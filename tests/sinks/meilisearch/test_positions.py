@@ -7,7 +7,7 @@ import pytest
 
 from chunksink.sinks.conformance.samples import family
 from chunksink.sinks.meilisearch.build import Limits
-from chunksink.sinks.meilisearch.rows import MAX_POSITIONS, positions
+from chunksink.sinks.meilisearch.rows import MAX_POSITIONS, positions, refusal_reason
 from tests.conftest import HEAVY
 from tests.support.meilisearch import SETTINGS, Server, build_id_of, build_of
 
@@ -74,6 +74,12 @@ def longest(unit: str) -> str:
     while positions(text(count)) > MAX_POSITIONS:
         count -= 1
     return text(count)
+
+
+def test_a_short_text_of_many_positions_is_refused() -> None:
+    (dense,) = family("a", ["一。" * 8000]).documents
+    assert positions(dense.text) > MAX_POSITIONS
+    assert refusal_reason(dense)
 
 
 def test_position_estimate_is_close_for_ordinary_words() -> None:
