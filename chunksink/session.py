@@ -143,7 +143,7 @@ def keep_live_sinks(config: Config) -> Config:
 
     An index in fts stays there if MEILI_URL is set, perhaps for another program. ConfigError if the index is in
     Meilisearch and MEILI_URL is not set. If the index is in both engines, a setting chose them, since the defaults
-    never do: `config` is returned unchanged. """
+    never do: `config` is returned unchanged."""
     live = live_sinks(config.home_path) if config.has_default_sinks else frozenset()
     in_fts, in_meilisearch = "fts" in live, "meilisearch" in live
     if in_meilisearch and not in_fts and "meilisearch" not in config.sinks:

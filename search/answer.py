@@ -72,7 +72,7 @@ class SearchHit:
     fields: Mapping[str, Any] = field(default_factory=dict)
     """The custom fields; times as ISO 8601."""
     rerank: Reranked | None = None
-    """The reranker's score, and the place before; None if it did not score this hit."""
+    """The reranker's score, and the hit's place before reranking; None if the reranker did not score this hit."""
     weak: bool = False
     """Whether it is hardly related to the query: neither its words nor its meaning match well."""
 

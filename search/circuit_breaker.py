@@ -59,7 +59,7 @@ class _CircuitBreaker:
         began = monotonic()
         try:
             if self._refresh_is_due:
-                self._refresh_is_due = False  # first: another refresh may be requested meanwhile
+                self._refresh_is_due = False  # before the call: another refresh may be requested during it
                 self._refresh()
             answer = call(*args, **kwargs)
         except SinkError as error:

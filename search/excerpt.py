@@ -12,7 +12,7 @@ from chunksink.sinks.document import Document
 from chunksink.sinks.reader import Piece
 
 BEFORE = 90
-"""Characters before the first found word, so that a view with few lines shows it."""
+"""Usually only this many characters precede the first found word, so that a view with few lines shows the word."""
 _LENGTH = 300
 """Characters of a snippet: about 40 words."""
 _PART = 4_000
@@ -66,7 +66,7 @@ def _words(token: Token) -> str:
 
 
 def snippet(found: Sequence[Piece], document: Document) -> tuple[Piece, ...]:
-    """The part of the text with the largest number of distinct words of `found`, the engine's snippet.
+    """The part of the text with the most distinct found words. `found` is the engine's snippet, which marks them.
 
     It leaves out markup, and headings that views show above the text, unless the words occur only there, for example in
     the address of a link.

@@ -1,8 +1,7 @@
-"""Facets: the values of fields among all matching documents, with their numbers of sources.
+"""Facets: the values of fields among all matching documents, each with the number of sources that have it.
 
-The keyword index counts everything it finds. A semantic search matches every document, or with quoted phrases every
-document that contains them, so all these are counted. A hybrid search also counts the sources that only the semantic
-leg found, each once.
+The keyword index counts everything it finds. A semantic search matches every document, so all are counted; with quoted
+phrases, all that contain them. A hybrid search also counts the sources that only the semantic leg found, each once.
 """
 
 from collections.abc import Mapping, Sequence

@@ -27,7 +27,8 @@ _MONTHS = re.compile(r"([0-9]{4})(?:-([0-9]{2}))?")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{8}")
 
 FilterArgument = Sequence[str | Filter] | Mapping[str, Value | Sequence[Value]] | None
-"""Filters as programs pass them: conditions as people write them, or one value or several for each field."""
+"""Filters as programs pass them: a list of conditions as people write them, or a mapping of each field to its value or
+values."""
 
 
 @dataclass(frozen=True)

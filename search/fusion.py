@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 RANK_CONSTANT = 60
-"""From the original paper. With it, places up to 61 in both rankings outweigh a first place in only one."""
+"""From the original paper. With it, a key at place 61 or better in both rankings outranks a key that is first in only
+one."""
 _GOOD = 0.5
 """A hit with this share of the best possible score counts as a full match."""
 _LEAST_WEIGHT, _MOST_WEIGHT = 0.3, 0.6
@@ -101,8 +102,8 @@ def _unscaled(rankings: Mapping[str, Ranking], value: Callable[[int, float], flo
 def by_scores(rankings: Mapping[str, Ranking]) -> list[Fused]:
     """The weighted sum of the legs' scores, each scaled to 0..1. A key without a score in a leg gets 0 there.
 
-    The best score of a leg becomes 1, unless it is below half of the best possible score. Then that half becomes 1, so
-    that the best of poor hits does not outrank good ones.
+    The best score of a leg becomes 1, unless it is below half of the best possible score. Then half of the best
+    possible score becomes 1, so that the best of poor hits does not outrank good ones.
     """
     return _sum(share for leg, ranking in rankings.items() for share in _scaled(leg, ranking))
 

@@ -66,7 +66,7 @@ class KeywordLeg:
             hits = self.reader.search(words, depth, filters, every=every, sort=question.sort)
             if question.sort is None:
                 return hits
-            return [replace(hit, score=0.0) for hit in hits]  # equal scores keep the order
+            return [replace(hit, score=0.0) for hit in hits]  # with equal scores, fusion keeps the engine's order
 
         return LegQuery(ask, most_score=partial(self.reader.most_score, words, filters))
 
@@ -121,7 +121,7 @@ class EngineLeg:
         if phrase_hits == ():
             return LegQuery(lambda _depth: [])
         vector = self.encode(question.text)
-        # Another document of the same source may contain the phrase.
+        # With one document for each source, the engine might return one without the phrase.
         every = not question.collapse or phrase_hits is not None
         ids = {hit.id for hit in phrase_hits or ()}
 
@@ -160,7 +160,7 @@ class Legs:
     lacking: Sequence[str] = ()
     reranking: Reranking | None = None
     keyword_weight: float | None = None
-    """Of keyword search in hybrid scores; None to choose it for each query."""
+    """The weight of keyword search in hybrid scores; None to choose it for each query."""
 
     def begin(self, question: Question, filters: Sequence[Filter]) -> "LegQueries":
         names = LEGS_OF[question.mode]

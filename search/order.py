@@ -3,8 +3,8 @@
 The legs are asked in steps, always from the top: for their best 100 hits, then 400, 1600 and so on. After each step the
 hits are fused, and the best are final: 60 chunks after the first step, 240 after the second. The rest waits, because a
 chunk that both legs rank just below the depth of the step could still overtake it. The next step runs only if more
-results are requested. It fuses the rest on the scale of the first step and adds it below the final chunks. So no hit
-moves with limit or offset.
+results are requested. It fuses its hits on the scale of the first step. The best that are not final yet follow below
+the final chunks. So no hit moves with limit or offset.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -109,7 +109,7 @@ class Order:
         return results
 
     def _place(self, fused: Fused, hit: Hit) -> None:
-        """A source takes the place of its best chunk."""
+        """A source is placed where its best chunk is."""
         source = hit.parent_id if self._question.collapse else hit.id
         if source not in self._sources:
             self._sources.add(source)

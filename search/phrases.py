@@ -49,7 +49,7 @@ class Phrases:
 
 
 def phrases_of(text: str) -> Phrases:
-    """The quoted phrases of a query. Quotes around punctuation and unpaired quotes are ignored."""
+    """The quoted phrases of a query. Unpaired quotes are ignored, and so are quotes around punctuation alone."""
     quoted = (_SIGNS.sub(" ", match[match.lastindex or 0]) for match in _QUOTED.finditer(text))
     return Phrases(tuple(dict.fromkeys(one for one in quoted if any(map(str.isalnum, one)))))
 

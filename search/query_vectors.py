@@ -62,8 +62,8 @@ class QueryEncoder:
         self._reranking: Reranking | None = None
 
     def of(self, generation: Generation) -> "QueryModel":
-        """The same model for every generation that was made with it, since loading takes seconds. It is loaded again
-        if its files or its settings have changed."""
+        """Generations with the same model fingerprint and settings share one `QueryModel`, since loading takes
+        seconds."""
         made_with = generation.model_fingerprint, generation.encoder
         with self._lock:
             return self._models.setdefault(made_with, QueryModel(generation, self._model_cache))

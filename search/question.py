@@ -29,7 +29,7 @@ MOST_FILTERS = 100
 MOST_VALUES = 10_000
 """In all filters together. Some engines fail with more."""
 MOST_CHARACTERS = 10_000
-"""Of a query: several pages. Longer ones take seconds and find nothing better."""
+"""The most characters of a query: several pages. Longer queries take seconds and find nothing better."""
 
 
 @dataclass(frozen=True)

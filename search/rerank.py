@@ -21,7 +21,7 @@ _PAUSE_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Reranked:
-    """The score that a reranker gave a hit, and the hit's place before."""
+    """The score that a reranker gave a hit, and the hit's place before reranking."""
 
     score: float
     place: int
@@ -39,7 +39,8 @@ class Reranking:
         self._failed: tuple[float, str] | None = None
 
     def load(self) -> None:
-        with self._loading:  # not `_turn`: a search would wait for the scores of others without a limit
+        # Not `_turn`: with that, a search would wait for the scores of other queries, and with no time limit.
+        with self._loading:
             self._reranker.load()
 
     def order(self, query: str, documents: Sequence[Document]) -> list[Reranked]:

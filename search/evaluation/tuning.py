@@ -44,5 +44,5 @@ def tune(values: Mapping[Weight, Mapping[str, float]]) -> Tuning:
 
 
 def _best(values: Mapping[Weight, Mapping[str, float]], queries: Sequence[str]) -> Weight:
-    """Of equal means the first, which is None before any number."""
+    """The weight with the highest mean. On a tie the first one, so None is preferred to a number."""
     return max(values, key=lambda weight: fmean(values[weight][query] for query in queries))

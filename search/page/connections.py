@@ -38,7 +38,7 @@ class LimitedProtocol(H11Protocol):
             self.cycle.message_event.set()
         try:
             super().send_400_response(msg)
-        except h11.LocalProtocolError:  # the answer had begun, too
+        except h11.LocalProtocolError:  # the application's answer has already begun, so no other can be sent
             self.transport.close()
 
     def _wait_for_request(self) -> None:
