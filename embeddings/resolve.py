@@ -91,9 +91,7 @@ def _from_hub(hub_name: str, revision: str | None, network: bool) -> Path:
                 f"the hub has no model {hub_name} that you may read; check the name, or log in if the model is gated"
             ) from exc
         raise ModelUnavailable(_remedy(hub_name, f"the hub answered {status}")) from exc
-    except (
-        Exception
-    ) as exc:  # OSError, or an error of the HTTP client, which depends on the version of the hub's library
+    except Exception as exc:  # an OSError, or an error of the HTTP client that this version of the library uses
         raise ModelUnavailable(_remedy(hub_name, f"the hub cannot be reached ({type(exc).__name__})")) from exc
 
 

@@ -23,6 +23,9 @@ from chunksink.ingest.errors import IngestRefused
 from chunksink.ingest.model import moment_of, summarise
 from chunksink.ingest.placement import Placement, is_ours
 
+_LAST_MOMENT = datetime.max.replace(tzinfo=UTC) - timedelta(microseconds=1)
+"""A later moment than this one exists."""
+
 
 def load_partitions(db: sqlite3.Connection, bus: BusRoot, placement: Placement, *, trust_cache: bool) -> frozenset[str]:
     """Updates `family`. Returns the partitions that were missing or outdated in it, or cannot be used.
@@ -112,9 +115,6 @@ def _origin_of(record: Record, name: str) -> str:
     inputs = record["provenance"].get("inputs") or []
     origin = inputs[0].get("source_uri") if inputs and isinstance(inputs[0], dict) else name
     return origin if isinstance(origin, str) else name
-
-
-_LAST_MOMENT = datetime.max.replace(tzinfo=UTC) - timedelta(microseconds=1)
 
 
 def next_created_at(db: sqlite3.Connection, bus: BusRoot, now: str) -> str:

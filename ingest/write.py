@@ -27,7 +27,7 @@ from chunksink.ingest.report import Failure
 
 _LISTED_SOURCES = 1000
 _NEW = ""
-"""Stands in the column `family.partition` for a new version of a partition until it is committed."""
+"""The value of `family.partition` for a new version of a partition until it is committed."""
 
 
 @dataclass(frozen=True, slots=True)

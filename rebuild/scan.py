@@ -75,7 +75,7 @@ _FORGET = (
     "delete from receipt where build = :build and family not in (select family from stored_family) "
     f"and not (documents = 0 and family in ({_UP_TO_DATE}) and family not in (select family from drift))",
     # Intents of held families are deleted, because no run would close them. Others stay only if refused documents of
-    # their family are to be sent again.
+    # their family will be sent again.
     "delete from intent where build = :build and (family in (select family from held) "
     "or family not in (select family from dead_letter where build = :build))",
 )

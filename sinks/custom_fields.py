@@ -124,7 +124,6 @@ class FieldSet:
             if isinstance(value, list):
                 found[name] = value[:left]
                 left -= len(found[name])
-        found = {name: value for name, value in found.items() if value != []}
         return {
             "fields": found or None,
             "fields_text": self._text(found),

@@ -44,7 +44,7 @@ def check(name: str, examine: Callable[[], str]) -> Check:
         return Check(name, "ok", examine())
     except CheckProblem as problem:
         return problem.check(name)
-    except OSError as error:  # such as a home of another user
+    except PermissionError as error:  # such as a home of another user
         return Check(name, "fail", str(error), OWNER)
 
 

@@ -69,7 +69,8 @@ class Folder:
             str(path),
             partial(self._connect, path, writing=writing, initial=initial),
             database=path / seal.DATABASE,
-            turn=turn if writing else turns.SharedTurn(turn),
+            turn=turn,
+            shared=turn if writing else turns.SharedTurn(turn),
             peek=partial(seal.snapshot, path),
         )
 

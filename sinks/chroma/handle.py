@@ -74,8 +74,11 @@ class Cached(Generic[T]):
 
 
 class Handle:
-    """A collection at `where`, opened on first use. Until then `peek` may return its size and metadata. Calls of Chroma
-    run within `turn`."""
+    """A collection at `where`, opened on first use. Until then `peek` may return its size and metadata.
+
+    Calls of Chroma run within `turn`; after one that loaded the vectors, within `shared`, which several threads may
+    have at once. Two threads that load vectors at the same time crash the process.
+    """
 
     def __init__(
         self,
@@ -84,11 +87,14 @@ class Handle:
         *,
         database: Path | None = None,
         turn: Callable[[], AbstractContextManager[None]] = nullcontext,
+        shared: Callable[[], AbstractContextManager[None]] = nullcontext,
         peek: Callable[[], Snapshot | None] = lambda: None,
     ) -> None:
         self.where = where
         self._open = open_
         self._turn = turn
+        self._shared_turn = shared
+        self._may_share = False
         self._peek = peek
         self._opened: Opened | None = None
         self._database = database
@@ -110,8 +116,10 @@ class Handle:
     def calling(self) -> Iterator["Collection"]:
         """Surrounds every call of Chroma: translates errors, and waits for the turn of an embedded build."""
         collection = self.opened().collection
-        with self._turn(), translate_errors(self.where):
+        turn = self._shared_turn if self._may_share else self._turn
+        with turn(), translate_errors(self.where):
             yield collection
+            self._may_share = self._has_loaded
 
     def mark_loaded(self) -> None:
         """Record the state of the database. Call it within `calling`, before vectors are used: Chroma loads them at

@@ -84,8 +84,8 @@ def stored(
     found = Stored.of_fields(id, metadata, ours, vector)
     if found.document is None or text is not None:
         return found
-    without_text = found.document
-    return replace(found, document_hash=document_hash(without_text.as_dict()), text_hash=without_text.text_hash)
+    stored_hash = found.document.text_hash  # the text is not stored
+    return replace(found, document_hash=document_hash(found.document.as_dict()), text_hash=stored_hash)
 
 
 def read(

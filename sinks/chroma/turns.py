@@ -7,7 +7,6 @@ import fcntl
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 from threading import Event, Lock, Thread
@@ -48,7 +47,8 @@ def turn(path: Path, *, is_reader: bool = False) -> Iterator[None]:
 
 
 class SharedTurn:
-    """Turns that the threads of one reader share, because an engine may answer several threads at once.
+    """Turns that the threads of one reader share, because an engine that has loaded its vectors may answer several at
+    once.
 
     The first thread takes a turn and the last one ends it. A handover between threads through the lock of the file
     would take longer than a query.
@@ -62,15 +62,12 @@ class SharedTurn:
     @contextmanager
     def __call__(self) -> Iterator[None]:
         with self._lock:
+            if self._newest is None or monotonic() >= self._newest.closes_at:
+                self._newest = _Turn()
             turn = self._newest
-            is_first = turn is None or monotonic() >= turn.closes_at
-            if turn is None or is_first:
-                turn = self._newest = _Turn()
             turn.threads += 1
         try:
-            if is_first:
-                turn.begin(self._take())
-            turn.wait()
+            turn.begin(self._take)
             yield
         finally:
             with self._lock:
@@ -85,21 +82,22 @@ class _Turn:
         self.threads = 0
         self.closes_at = math.inf
         self.held = ExitStack()
-        self._begun: Future[None] = Future()
+        self._beginning = Lock()
+        self._error: NotConfirmed | None = None
 
-    def begin(self, turn: AbstractContextManager[None]) -> None:
-        try:
-            self.held.enter_context(turn)
-        except BaseException as error:
-            self._begun.set_exception(error)
-            raise
-        self.closes_at = monotonic() + _SHARED_SECONDS
-        self._begun.set_result(None)
-
-    def wait(self) -> None:
-        error = self._begun.exception()
-        if error is not None:
-            raise NotConfirmed(str(error)) from error
+    def begin(self, take: Callable[[], AbstractContextManager[None]]) -> None:
+        """Wait until the turn has begun. If the thread that began it waited in vain, the others do not wait again."""
+        with self._beginning:
+            if self._error is not None:
+                raise NotConfirmed(*self._error.args)
+            if self.closes_at < math.inf:
+                return
+            try:
+                self.held.enter_context(take())
+            except NotConfirmed as error:
+                self._error = error
+                raise
+            self.closes_at = monotonic() + _SHARED_SECONDS
 
 
 @contextmanager

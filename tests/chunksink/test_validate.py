@@ -143,7 +143,7 @@ def test_fields_are_not_counted_while_there_are_errors(shell: Shell) -> None:
     assert "The fields were not counted, because there are errors." in ended.err
 
 
-def test_chunking_that_is_not_checked_is_said(shell: Shell) -> None:
+def test_chunking_that_is_not_checked_is_reported(shell: Shell) -> None:
     put(shell.root, "k", b"{\n")
     notes = shell("validate").err.splitlines()
     more = [line for line in shell("validate", "--chunking").err.splitlines() if "chunking" in line]

@@ -129,6 +129,7 @@ build.close()
 
 BUSY_READER = """
 import sys, time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from chunksink.sinks.chroma import ChromaSink, EmbeddedChromaSink
 from chunksink.sinks.conformance.samples import vector
@@ -136,10 +137,12 @@ from chunksink.sinks.conformance.samples import vector
 sink = EmbeddedChromaSink(Path(sys.argv[1]))
 reader, end, asked = sink.reader(sys.argv[2]), time.monotonic() + float(sys.argv[3]), 0
 while time.monotonic() < end or asked < 5:
-    if sys.argv[4] == "anew":
+    if sys.argv[4] == "new":
         reader.close()
         reader = sink.reader(sys.argv[2])
-    assert len(reader.query(vector("1 1"), 10)) == 10
+    with ThreadPoolExecutor(8) as threads:
+        for hits in threads.map(lambda _: reader.query(vector("1 1"), 10), range(8)):
+            assert len(hits) == 10
     asked += 1
 reader.close()
 """
@@ -153,7 +156,7 @@ def test_readers_in_other_processes_survive_many_writes(sink: ChromaSink, build:
     build.close()
     seconds = "20" if HEAVY else "1.5"
     arguments = [str(sink._place._root), signed.build_id, seconds]  # type: ignore[union-attr]
-    programs = [[BUSY_WRITER], [BUSY_READER, "anew"], [BUSY_READER, "kept"]]
+    programs = [[BUSY_WRITER], [BUSY_READER, "new"], [BUSY_READER, "kept"]]
     running = [FORKING.Process(target=execute, args=(program, *arguments, *more)) for program, *more in programs]
     for process in running:
         process.start()

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -151,6 +152,32 @@ def test_threads_of_a_reader_share_a_turn(build: Path) -> None:
         list(threads.map(join, range(2)))
     with turns.turn(build):  # the last one has ended it
         pass
+
+
+def test_call_that_loads_vectors_has_its_turn_alone(
+    build: Path, sink: ChromaSink, signed: Marker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Later calls share a turn. Two calls that load vectors at once crash the process."""
+    active: list[int] = []
+    together: list[int] = []
+
+    def watched(**arguments: Any) -> Any:
+        active.append(1)
+        together.append(len(active))
+        time.sleep(0.1)
+        active.pop()
+        return query(**arguments)
+
+    with closing(sink.reader(signed.build_id)) as reader, ThreadPoolExecutor(4) as threads:
+        with reader._in_use() as handle:
+            collection = handle.opened().collection
+        query = collection.query
+        monkeypatch.setattr(collection, "query", watched)
+        for _ in range(2):
+            list(threads.map(lambda _: reader.query(vector("alpha one")), range(4)))
+    assert together[0] == 1
+    assert max(together[:2]) == 1, "the second one waited for the first"
+    assert max(together[4:]) > 1
 
 
 def test_writer_gets_its_turn_beside_threads_that_never_pause(build: Path) -> None:
