@@ -55,9 +55,9 @@ class Units:
         return self.figures["validate"] + max(self.figures[f"load {sink}"] for sink in sinks)
 
     def on_disk(self, sinks: Sequence[str]) -> float:
-        """Of a home and its engines, with two generations, as during a rebuild."""
+        """Of a home and its engines, with three generations, as during a rebuild: previous, live and new."""
         engines = sum(self.figures[f"{sink}, bytes"] for sink in sinks)
-        return self.figures["vector cache, bytes"] + self.figures["records of a home, bytes"] + 2 * engines
+        return self.figures["vector cache, bytes"] + self.figures["records of a home, bytes"] + 3 * engines
 
 
 def limits(units: Units, sinks: Sequence[str]) -> dict[str, float]:

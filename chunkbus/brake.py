@@ -2,7 +2,7 @@
 
 LEAST_SOURCES = 10
 LEAST_CHUNKS = 100
-"""A run that loses fewer sources and fewer chunks than this is never stopped."""
+"""A run that loses fewer than `LEAST_SOURCES` sources and fewer than `LEAST_CHUNKS` chunks is never stopped."""
 LARGEST_SHARE = 0.2
 """A run that loses at most this share of all sources, and of all chunks, is never stopped."""
 SHRUNK = 4

@@ -63,7 +63,7 @@ class BucketStorage:
             "",
             lambda: from_url(
                 self.address,
-                # Only the endpoint of the environment decides whether the connection is encrypted.
+                # Http is allowed, so that the endpoint in the environment decides whether the connection is encrypted.
                 client_options={"allow_http": True, "timeout": _REQUEST_TIMEOUT},
                 retry_config=RETRIES,
             ),
@@ -201,7 +201,7 @@ class BucketStorage:
 
 
 def checked_address(address: str) -> str:
-    """The address without a final slash. StorageError if it has no bucket, or more than bucket and prefix."""
+    """The address without a final slash. StorageError if it lacks a bucket, or has a user, a port or a query."""
     parts = _ADDRESS.fullmatch(address)
     if parts is None:  # the address may contain a secret, so the message does not repeat it
         forms = " or ".join(f"{scheme}://BUCKET/PREFIX" for scheme in BUCKET_SCHEMES)

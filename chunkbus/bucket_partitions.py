@@ -52,7 +52,7 @@ class _Listing:
     plain: dict[str, Entry] = field(default_factory=dict)
     """Objects in `canonical/` that are not named by a digest."""
     chunks: dict[str, dict[str, Entry]] = field(default_factory=dict)
-    """Objects named by a digest, by key and name."""
+    """Objects with a digest in their names, by key, then by name."""
 
 
 class BucketRoot(BusRoot):
@@ -102,7 +102,7 @@ class BucketRoot(BusRoot):
         return None if manifest is None else manifest.modified.timestamp()
 
     def signature(self, key: str) -> str:
-        """As it was listed."""
+        """The signature at the time of the last listing."""
         listing = self._listing()
         entries = [listing.manifests.get(_base(manifest_name(key))), listing.plain.get(f"{key}.jsonl")]
         chunks = listing.chunks.get(key, {})
@@ -147,7 +147,7 @@ class BucketRoot(BusRoot):
         return self._read_manifest(key)
 
     def has_chunks(self, key: str, checksum: str | None) -> bool:
-        """Whether the chunks of a manifest with this checksum were listed, or chunks whose name has no checksum."""
+        """Whether the listing has chunks for a manifest with this checksum: a name with it, or with the key alone."""
         listing = self._listing()
         named = checksum is not None and _base(_chunks_name(key, checksum)) in listing.chunks.get(key, {})
         return named or f"{key}.jsonl" in listing.plain
@@ -205,7 +205,7 @@ class BucketRoot(BusRoot):
             listing = _Listing({entry.name: entry for entry in self.storage.entries("manifest")})
             for entry in self.storage.entries("canonical"):
                 named = _NAMED_BY_DIGEST.fullmatch(entry.name)
-                # A plain name may look like one with a digest. Its own manifest shows that it is plain.
+                # A key may itself end like a digest. If the whole name has a manifest, it is such a key.
                 if named is None or f"{entry.name.removesuffix('.jsonl')}.manifest.json" in listing.manifests:
                     listing.plain[entry.name] = entry
                 else:

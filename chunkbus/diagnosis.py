@@ -71,7 +71,7 @@ def diagnose_json(data: bytes) -> Problem | None:
     if not text.strip():
         return Problem(findings.JSON_PARSE, "is empty")
     try:
-        value = json.loads(  # as an int, a number of over 4,300 digits is an error of Python
+        value = json.loads(  # with float, because Python refuses to read an int of over 4,300 digits
             text, object_pairs_hook=_refuse_duplicates, parse_constant=_refuse_constant, parse_int=float
         )
     except RecursionError:

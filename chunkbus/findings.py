@@ -90,7 +90,7 @@ MEANINGS: dict[str, tuple[str, str]] = {
     ),
     ENCODING: (
         "not UTF-8, a byte order mark, NUL bytes, CR LF line ends, a lone surrogate",
-        "write plain UTF-8 with \\n line ends; no text, id or name contains U+0000 or a lone surrogate, even escaped",
+        "write plain UTF-8 with \\n line ends, and no U+0000 or lone surrogate in a text, id or name, even escaped",
     ),
     LINE_TOO_LONG: ("a line is longer than 8 MiB", "split the chunk; engines cut off or refuse such texts"),
     FIELD_MISSING: ("a required field is absent or empty", "fill it where the chunk is produced"),
@@ -121,7 +121,7 @@ MEANINGS: dict[str, tuple[str, str]] = {
     ),
     DUPLICATE_IDS: (
         "a `chunk_id` occurs twice in one partition",
-        "keep one of them; ids must differ, for example if they come from document, place and text",
+        "keep one of them, or make the ids differ, for example by deriving them from document, place and text",
     ),
     MANIFEST_MISMATCH: (
         "the manifest's counts or key differ from the chunks file (a warning if only its number of documents is too "
@@ -149,6 +149,6 @@ MEANINGS: dict[str, tuple[str, str]] = {
     ),
     SOURCE_CHECKSUM_MISSING: (
         "`provenance.source_checksum` is absent, and the configuration requires it",
-        "record the checksum, or drop --require-source-checksum",
+        "record the checksum, or switch off `require_source_checksum`",
     ),
 }

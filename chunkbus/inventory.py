@@ -24,8 +24,8 @@ from chunksink.chunkbus.scan import BlockReport
 from chunksink.chunkbus.store import explained
 
 # Lines are numbered across all partitions. Stretches of one version are compared across partitions (`scope` -1) if they
-# have a source checksum. Without one, equal `version` numbers in two partitions may be of different versions. So such
-# stretches are compared only within a partition (`scope` is its number).
+# have a source checksum. Without one, an edit does not change the `version` number, so equal numbers in two partitions
+# prove nothing: such stretches are compared only within a partition (`scope` is its number).
 _SCHEMA = f"""
 pragma journal_mode = off;
 pragma synchronous = off;

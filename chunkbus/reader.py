@@ -49,8 +49,9 @@ def read_manifest(root: BusRoot, key: str) -> Manifest:
 def open_partition(root: BusRoot, key: str) -> tuple[BinaryIO, bytes | None]:
     """The chunks file that belongs to the manifest, and the manifest, even during a commit or after a kill.
 
-    A writer renames the manifest first, then the chunks. So if the manifest is the same before and after opening, it
-    belongs to the opened file. Without a readable manifest, the file under its own name is opened.
+    A writer renames the manifest first, then the chunks. In between they are in the waiting file, which is tried first.
+    So if the manifest is the same before and after opening, it belongs to the opened file. Without a readable manifest,
+    the file under its own name is opened.
     """
     if root.bucket is not None:
         return root.bucket.open(key)
@@ -70,7 +71,7 @@ def open_partition(root: BusRoot, key: str) -> tuple[BinaryIO, bytes | None]:
 
 
 def _open_chunks(root: BusRoot, key: str, manifest: bytes | None) -> BinaryIO | None:
-    """The manifest's waiting file, else the file under its own name. None if neither exists, as during a rename."""
+    """The manifest's waiting file, else the file under its own name. None if neither exists."""
     checksum = committed_checksum(manifest)
     if checksum is not None:
         waiting = _open_or_none(root.waiting_file(key, checksum))
@@ -121,7 +122,7 @@ def read_blocks(
     """The whole file as blocks of whole lines; `on_bytes` gets every byte of it once, in order.
 
     A line that is much longer than the limit is cut to one byte more than the limit, so that the caller can recognise
-    it and memory stays flat. It is alone in its block. A line that exceeds the limit by up to `BLOCK_BYTES` may be
+    it and memory stays flat. It is alone in its block. A line that exceeds the limit by up to `BLOCK_BYTES` may be left
     whole.
     """
     offset = 0

@@ -19,9 +19,8 @@ from chunksink.chunkbus.record_checks import Rules, examine_line
 
 RANGE_BYTES = 2**21
 _RANGES_IN_FLIGHT = 32
-"""Enough for about ten workers. The reading process cannot supply more: it hashes only ten times as fast as one
-examines.
-"""
+"""Enough for about ten workers. The reading process cannot supply more: it hashes ten times as fast as one
+worker examines."""
 
 
 @dataclass(frozen=True)

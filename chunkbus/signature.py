@@ -77,5 +77,5 @@ def wait_a_tick() -> None:
 
 def _tick(stamp: int) -> int:
     """The longest time between two changes that can get the same timestamp. Some file systems store only whole seconds,
-    or only every second one."""
+    or only even ones."""
     return _LONGEST_TICK_NS if stamp % 1_000_000_000 == 0 else 20_000_000

@@ -145,8 +145,8 @@ class Validation:
                 detail = f"chunk_id {repeated.chunk_id!r:.120} is also on line {repeated.earlier_line}"
                 self._report(key, repeated.line, [Problem(findings.DUPLICATE_IDS, detail)])
             for old in _reading(inventory.outdated_versions(file)):
-                retired = f"{_several(old.chunks, 'chunk')} of {_several(old.versions, 'version')} are not indexed"
-                detail = f"{retired}: source {old.source!r:.120} has another source_checksum further down"
+                retired = f"not indexed: {_several(old.chunks, 'chunk')} of {_several(old.versions, 'version')}"
+                detail = f"{retired}; source {old.source!r:.120} has another source_checksum further down"
                 self._report(key, old.line, [Problem(findings.SEVERAL_VERSIONS, detail, Severity.WARNING)])
         except _ReadFailed as error:
             self._report(key, lines + 1, [Problem(findings.UNREADABLE, str(error))])
@@ -162,8 +162,8 @@ class NeedsValidation(Exception):
 
 
 class PartialValidation:
-    """Validates a rewritten partition that had no findings: only new lines and the other lines of changed families.
-    Raises NeedsValidation if the whole partition must be validated."""
+    """Validates a rewritten partition whose former content had no findings. Reads only the new lines and the other
+    lines of their families. Raises NeedsValidation if the whole partition must be validated."""
 
     def __init__(self, inventory: Inventory, rules: Rules, on_progress: Progress) -> None:
         self._inventory = inventory

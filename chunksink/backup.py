@@ -146,7 +146,7 @@ def _unpack(file: Path, folder: Path) -> Backup:
             make_durable(path)
             if _digest(path) != digest:
                 raise BackupUnreadable(f"{file} is damaged: {member.name} differs from its digest")
-        while stream.read(2**20):  # the end has a checksum, too
+        while stream.read(2**20):  # to the end, where gzip compares its checksum
             pass
     if missing:
         raise BackupUnreadable(f"{file} is incomplete: {next(iter(missing))} is missing")

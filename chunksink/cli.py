@@ -93,7 +93,7 @@ class LazyGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> object:
         try:
-            with errors_as_refusals():  # commands print after their own work, too
+            with errors_as_refusals():  # around printing, too, which may fail
                 return super().invoke(ctx)
         except BrokenPipeError as error:  # the reader closed our output; click would exit with 1, our code for a bug
             raise click.exceptions.Exit(Exit.OUTPUT_CLOSED) from error
@@ -259,6 +259,7 @@ def _failed(error: click.ClickException, code: int, arguments: list[str]) -> int
 
 
 def _not_utf8(arguments: list[str]) -> str | None:
-    """The first argument with bytes that are not UTF-8, escaped. File names may have such bytes without an error."""
+    """The first argument with bytes that are not UTF-8, escaped. Only asked after an error: such a file name is
+    valid."""
     escaped = [(word, logs.encodable(word)) for word in arguments]
     return next((text for word, text in escaped if text != word), None)

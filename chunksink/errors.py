@@ -23,7 +23,7 @@
     │   ├── BackupUnreadable     a file is not a backup, or is incomplete or damaged
     │   ├── HomeNotEmpty         a restore would replace records: call it with `force`
     │   ├── Brake                the run would remove a large share of the index
-    │   ├── NotVerified          an engine lacks what was written, or the chunks kept changing during a rebuild
+    │   ├── NotVerified          an engine differs from the chunks, or these kept changing during a rebuild
     │   ├── WorseAnswers         the new index answers worse than the live one, which is unchanged
     │   ├── ComputeError         workers on Ray could not do their part: run it again
     │   ├── OtherModel, OtherHome, OtherPlan, UnknownPlan

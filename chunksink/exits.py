@@ -146,14 +146,14 @@ def errors_as_refusals() -> Iterator[None]:
 
 
 def _message(error: Exception) -> str:
-    """The text of the error. The command has released its own locks, so any lock on the home is another run's."""
+    """The text of the error."""
     from chunksink.options import shared_arguments
     from chunksink.rebuild.errors import NothingBuilt
 
     if isinstance(error, NothingBuilt):
         from chunksink.rebuild.locks import held_locks
 
-        if held_locks(error.home):
+        if held_locks(error.home):  # by another run: this command has released its own
             return f"no index in {error.home} yet; the run that builds one is under way"
         sync = " ".join(["chunksink sync", *shared_arguments()])
         from_documents = "or from documents: `chunksink ingest FOLDER --sync`"

@@ -36,7 +36,7 @@ class LiveSearch:
     def __init__(self, config: Config, *, every_seconds: float = 0.0, needed: Collection[str] | None = None) -> None:
         """Checks for changes by other processes at most every `every_seconds`, since reopening vectors takes a moment.
 
-        With `needed`, sinks are opened, in the order of the configuration, only until these legs are found.
+        `needed` names legs of a search: sinks are opened, in the order of the configuration, until these are found.
         """
         self.config = config
         self._needed = needed

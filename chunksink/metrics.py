@@ -184,7 +184,7 @@ class ServeMetrics:
         )
         self._fallbacks = Counter(
             "chunksink_search_fallbacks",
-            "Searches that were answered without this leg, which failed.",
+            "Searches that were answered although this part of them failed (the leg: keyword, semantic or engine).",
             ["mode", "leg"],
             registry=self._registry,
         )

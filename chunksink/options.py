@@ -69,7 +69,7 @@ def _store(context: click.Context, option: click.Parameter, value: object) -> No
         context.meta[f"{_KEY}{option.name}"] = value
 
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document, for programs.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print a JSON document, for programs.")
 adopt_option = click.option(
     "--adopt", is_flag=True, help="Take over the live builds and the public index name if another home made them."
 )
@@ -127,7 +127,7 @@ def engine_options(command: Command) -> Command:
 def config_from(*, uses_sinks: bool = True, **flags: Any) -> Config:
     """The configuration with the shared options of this command and `flags`. Warns of likely misspellings.
 
-    With `uses_sinks`, default sinks do not move an existing index to other engines (`keep_live_sinks`).
+    With `uses_sinks`, an existing index stays in its engines if no setting names sinks (`keep_live_sinks`).
     """
     for name in unknown_variables():
         if near := nearest_variable(name):

@@ -51,8 +51,8 @@ def columns(*, is_error: bool = False) -> int | None:
 def wrapped(text: str, width: int | None) -> str:
     """Breaks long lines between words. Two or more spaces begin a column.
 
-    Continuation lines are aligned with the last column that begins near the start of their line. Without columns they
-    are indented by two more spaces.
+    Continuation lines are aligned with the last column that begins within `_DEEPEST_INDENT` characters. In a line
+    without such a column they are indented two spaces more than the line.
     """
     return text if width is None else "\n".join(_wrapped_line(line, width) for line in text.split("\n"))
 

@@ -129,21 +129,22 @@ def require_chunks(root: BusRoot, home: Path) -> BusRoot:
         with suppress(RebuildError), State.existing(home) as state:
             known = Catalog(state).known_partitions()
         if known:
-            empty = f"an empty object {root.address}/manifest/kept" if root.bucket else f"`mkdir -p {root.manifests}`"
+            made = f"write an empty object {root.address}/manifest/kept"
+            made = made if root.bucket else f"run `mkdir -p {root.manifests}`"
             raise InvalidBus(
                 f"no chunks at {root.address}, where {counted(len(known), 'partition')} were; the index is unchanged. "
                 "Bring the folder back, or name it with --chunks DIR. If all are meant to go: "
-                f"{empty}, and `chunksink retire-partition KEY` for each"
+                f"{made}, then `chunksink retire-partition KEY` for each"
             ) from error
         raise
 
 
 def keep_live_sinks(config: Config) -> Config:
-    """Default sinks do not move an existing index from fts to Meilisearch or back.
+    """An index in fts or Meilisearch stays there if no setting names sinks.
 
     An index in fts stays there if MEILI_URL is set, perhaps for another program. ConfigError if the index is in
-    Meilisearch and MEILI_URL is not set. If the index is in both engines, a setting chose them, since the defaults
-    never do: `config` is returned unchanged."""
+    Meilisearch and MEILI_URL is not set. The defaults never choose both engines. So if the index is in both, a
+    setting chose them, and `config` is returned unchanged."""
     live = live_sinks(config.home_path) if config.has_default_sinks else frozenset()
     in_fts, in_meilisearch = "fts" in live, "meilisearch" in live
     if in_meilisearch and not in_fts and "meilisearch" not in config.sinks:
@@ -201,7 +202,7 @@ def chunk_documents(config: Config, families: Sequence[str] | None = None) -> It
 
 
 def live_dimensions(config: Config, sink: str) -> int | None:
-    """Dimensions of the vectors in a sink's live build; None if it has no vectors or no build."""
+    """Dimensions of the vectors of the live generation; None if it has none, or no build in this sink."""
     try:
         with State.existing(config.home_path) as state:
             live = state.live()
@@ -248,7 +249,9 @@ def _open_sinks(
 
 
 def _open_compute(config: Config, stack: ExitStack) -> "Compute | None":
-    """What provides vectors ahead of the executor: workers on Ray, or else an import of segments if there are any."""
+    """What provides vectors before the run computes the rest: workers on Ray, or an import of segments if there are
+    any.
+    """
     if config.engine == "ray":
         from chunksink.compute.ray import RayCompute
 

@@ -159,7 +159,7 @@ def _sink(name: str, sink: "SinkReport") -> Iterator[str]:
 
 def _drift(sink: "SinkReport") -> str:
     lost = f"had lost {counted(sink.lost, 'source')}" if sink.lost else ""
-    altered = f"had other content than was written in {counted(sink.altered, 'source')}" if sink.altered else ""
+    altered = f"had {counted(sink.altered, 'source')} with other content than was written" if sink.altered else ""
     names = _examples(sink.drifted_sources, sink.lost + sink.altered)
     return (" and ".join(filter(None, [lost, altered])) or "had drifted from its records") + names
 

@@ -23,7 +23,7 @@ def worker_processes(total_bytes: int, jobs: int | None = None) -> Iterator[Exec
     if processes <= 1:
         yield None
         return
-    # Not multiprocessing's pool: its processes run an unguarded script of the caller again.
+    # Not multiprocessing's pool: its processes would run the caller's script again, unless that guards against it.
     from loky import ProcessPoolExecutor
 
     # loky restarts workers that use much memory, as parsers do, and warns on standard error.

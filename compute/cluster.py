@@ -66,11 +66,11 @@ class Cluster:
         return f"Ray {version}; a cluster answers at {address}"
 
     def slots(self) -> int:
-        """How many workers the cluster has room for now."""
+        """How many workers the cluster has room for, apart from other work."""
         ray, gpus = self.connect(), self._options.gpus_per_worker
         resources = ray.cluster_resources()
-        if self._options.address is None and resources.get("GPU", 0) < gpus:
-            raise ConfigError("this machine has no GPU that Ray finds: leave out --gpus-per-worker")
+        if self._options.address is None and (found := resources.get("GPU", 0)) < gpus:
+            raise ConfigError(f"Ray finds {found:g} GPUs on this machine: lower --gpus-per-worker or leave it out")
         return max(1, int(resources.get("GPU", 0) // gpus if gpus else resources.get("CPU", 1)))
 
     def _start(self, ray: Any) -> None:
@@ -88,7 +88,7 @@ class Cluster:
         else:
             _require_reachable(address)
         on_sigterm = signal.getsignal(signal.SIGTERM)  # Ray replaces it
-        # Ray prints the death of a worker on standard output, which may be for one JSON document.
+        # Ray prints the death of a worker on standard output, where a command may print one JSON document.
         ray._private.worker.print_to_stdstream = lambda *_message, **_options: None
         try:
             ray.init(log_to_driver=False, logging_level=logging.CRITICAL, **options)

@@ -1,4 +1,5 @@
-"""The engine of this process: the executor computes vectors, except those that earlier workers have left."""
+"""The engine without workers: it only imports vectors that workers of earlier runs have left. The run itself computes
+the others."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor

@@ -34,7 +34,7 @@ MOST_BLOCK_BYTES = 2**24
 LEAST_VALIDATED_BYTES = 64 * 2**20
 """A smaller input is validated in this process, which is faster than starting Ray."""
 TRIES = 3
-"""How often a block, or the start of a worker, is tried."""
+"""How often a block is tried, and how many starts of workers may fail in a row."""
 START_SECONDS = 600.0
 """How long to wait for a first worker, as a cluster may have to start a machine."""
 _LOOK_SECONDS = 1.0
@@ -119,7 +119,7 @@ class RayCompute:
         embedder.import_segments(open_storage(segments))
         blocks = Blocks(missing)
         first = blocks.next()
-        if first is None or blocks.ended:  # one block is computed faster by the executor than workers start
+        if first is None or blocks.ended:  # starting workers takes longer than one block
             return
         blocks.repeat(first)
         job = Job(
@@ -243,8 +243,9 @@ class _Run:
             raise ComputeError(f"workers die while they load the model; the last one: {_first_line(error)}")
 
     def _accept(self, block: Block, receipt: BlockReceipt) -> None:
+        self.failed_starts = 0
         if receipt.changed or (receipt.failure and not self._can_read(block)):
-            return  # the executor finds the same, and the next attempt reads the partition again
+            return  # the run itself then meets the same problem; its next attempt reads the partition again
         if receipt.failure:
             self._repeat(block, f"the worker on {receipt.node}: {receipt.failure}")
             return

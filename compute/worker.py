@@ -42,7 +42,7 @@ class Job:
     chunks: str
     """Folder or bucket."""
     home: Path
-    """The home of the run. On its machine, workers use its copies of partitions of a bucket."""
+    """The home of the run. Workers on the same machine read its copies of a bucket's partitions."""
     segments: str
     """Folder or bucket of the vector segments."""
     encoder: EncoderSettings
@@ -77,7 +77,7 @@ class BlockReceipt:
     changed: bool = False
     """A partition was rewritten meanwhile, so nothing was computed."""
     failure: str = ""
-    """Why nothing was computed."""
+    """Why there is no segment."""
     length: int = 0
     """Of the texts, in the unit of the model."""
 

@@ -172,7 +172,7 @@ class CacheFile:
         """Returns the space of dropped rows to the file system."""
         with self._lock, _translated(self.path):
             connection = self._database().conn
-            connection.executescript("PRAGMA incremental_vacuum")  # a script runs it to its end
+            connection.executescript("PRAGMA incremental_vacuum")  # `execute` would run its first step only
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def replace_damaged(self) -> str | None:
@@ -206,7 +206,8 @@ class CacheFile:
 
 
 def _set_aside(path: Path) -> str:
-    """Renames the file and its log. The log goes first: SQLite would replay it into the new file."""
+    """Renames the file and its log. The log goes first: if it stayed after a crash, SQLite would replay it into the
+    new file."""
     number = 1
     while (kept := path.with_name(f"{path.name}.damaged-{number}")).exists():
         number += 1

@@ -193,7 +193,7 @@ class EndpointConnection:
 
 
 def key_of(variable: str | None, option: str, refusal: type[EmbeddingsError]) -> str | None:
-    """The key in an environment variable; None if `variable` is None. Messages call the setting `option`."""
+    """The key in an environment variable; None if `variable` is None. `option` is its setting, for messages."""
     try:
         return key_in(variable, option, needed=True) if variable is not None else None
     except ConfigError as error:

@@ -54,7 +54,7 @@ class ModelInfo:
     length_unit: Literal["tokens", "characters"] = "tokens"
     """What `max_length` and the recorded lengths count; tokens include the special ones."""
     source: str = ""
-    """An endpoint's URL, or the folder of the model after `folder:`, `package:` or `hub:`."""
+    """An endpoint's URL; or `folder:`, `package:` or `hub:`, followed by the folder of the model."""
     device: str = "cpu"
     runtime: str = ""
     """`openvino`, or `sentence-transformers`, with the reason if OpenVINO was tried first."""

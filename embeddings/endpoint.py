@@ -113,7 +113,7 @@ class EndpointEncoder(Encoder):
                 future.cancel()
 
     def _batches(self, cuts: list[list[str]], prompt: str) -> Iterator[tuple[list[int], list[str]]]:
-        """For each request two lists: for each part the position of its text, and the parts."""
+        """The content of each request: its parts, and before them the positions of the texts that these belong to."""
         positions: list[int] = []
         parts: list[str] = []
         chars = 0

@@ -1,4 +1,5 @@
-"""Graphs of models for OpenVINO. Each is made once, checked against the model, and kept for all homes of a user.
+"""Graphs of models for OpenVINO. Each is made once, checked against the model, and kept in the user's cache folder,
+which all homes share.
 
 A graph has its own folder in the model cache. Its file graph.json records the digest of the model and the digests of
 the graph's files. The folder is made under a temporary name, and renamed when it is complete. A graph that is damaged,
@@ -30,7 +31,8 @@ from chunksink.embeddings.tokens import ModelForm
 RECORD = "graph.json"
 _REFUSED_SUFFIX = ".refused"
 REFUSED = 3
-"""The exit code of `convert` if no graph of the model is possible; its last line is the reason."""
+"""The exit code of `convert` if no graph of the model is possible. The last line of its standard error is the
+reason."""
 _FORMAT = 1
 _LONGEST_SECONDS = 1800
 _NO_AVX2 = "this processor lacks AVX2"

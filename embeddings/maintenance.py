@@ -135,7 +135,7 @@ def drop(cache: VectorCache, surplus: Surplus) -> None:
     """Drops these rows and frees their space. Nothing may have written to the cache since they were found."""
     _delete(cache, surplus.ids)
     with cache.transaction() as connection:
-        for table in ("producer", "model"):  # few rows, each one lookup in the index
+        for table in ("producer", "model"):  # few rows, and each costs a lookup in the index
             connection.execute(
                 f"DELETE FROM {table} "
                 f"WHERE NOT EXISTS (SELECT 1 FROM vector WHERE vector.fingerprint = {table}.fingerprint)"

@@ -73,8 +73,7 @@ class OpenVinoRuntime:
 def import_openvino() -> Any:
     """Imports OpenVINO without telemetry.
 
-    OpenVINO and NNCF would send reports with the module `openvino_telemetry`, which this process cannot import
-    afterwards.
+    OpenVINO and NNCF send reports with the module `openvino_telemetry`. So this process is kept from importing it.
     """
     modules: dict[str, Any] = sys.modules
     modules["openvino_telemetry"] = None

@@ -22,7 +22,7 @@ OpenEncoder = Callable[[EncoderSettings], Encoder]
 class _Loaded:
     encoder: Encoder
     settings: tuple[EncoderSettings, EncoderSettings]
-    """The settings that opened it, and the settled ones that a build records."""
+    """The settings that opened it, and the same as a build records them (`settled`)."""
     files: str
     """The signature of the model's files before it was loaded."""
     process: int

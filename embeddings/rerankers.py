@@ -23,8 +23,8 @@ class Reranker(Protocol):
         """Prepares the first call, which may take seconds."""
 
     def scores(self, query: str, texts: Sequence[str]) -> list[float]:
-        """One score for each text, higher for better answers. If there are none, it raises an EmbeddingsError, mostly
-        RerankFailed."""
+        """One score for each text, higher for better answers. Raises RerankFailed, or another EmbeddingsError, unless
+        every text has one."""
 
     def close(self) -> None:
         """Ends connections."""

@@ -204,9 +204,9 @@ def _import(cache: VectorCache, segment: Segment, name: str, report: ImportRepor
 
 
 def _ranges(rows: int, most: int) -> Iterable[tuple[bytes, bytes]]:
-    """Divides all text hashes into equal ranges, so that each has at most about `most` of the `rows`.
+    """Divides the space of text hashes into equal ranges, so many that each has at most about `most` of the `rows`.
 
-    Their number is a power of two, so the ranges stay the same until it doubles.
+    The number of ranges is a power of two. So a growing cache keeps its ranges until their number doubles.
     """
     count = 1
     while count * most < rows:
@@ -244,7 +244,8 @@ def _origins(cache: VectorCache, model: bytes) -> dict[int, tuple[Origin, int]]:
 def _encoded(origin: Origin, rows: Sequence[Row], dimension: int) -> tuple[str, bytes]:
     """The name and the content of a segment."""
     pa = arrow()
-    model = {name: value for name, value in orjson.loads(origin.model).items() if name != "source"}  # a local folder
+    model = orjson.loads(origin.model)
+    model.pop("source", None)  # a place on this machine
     metadata = {
         "chunksink.segment": _VERSION,
         "fingerprint": origin.fingerprint,

@@ -100,13 +100,13 @@ class TorchRuntime:
         cores = torch.get_num_threads()
 
         def take_share() -> None:
-            torch.get_num_threads()  # a thread's first call resets its number to that of the process
+            torch.get_num_threads()  # first: the first call in a thread sets the count to that of the process
             torch.set_num_threads(max(1, cores // workers))
 
         try:
             yield take_share
         finally:
-            # Each thread has its own count of torch threads, but setting it also changes the count of future threads.
+            # `set_num_threads` is for one thread, but it also sets the count with which later threads begin.
             torch.set_num_threads(cores)
 
     def was_out_of_memory(self, error: Exception) -> bool:

@@ -24,8 +24,8 @@ from chunksink.embeddings.tokens import Arrays, Layout, TokenWindow, WindowJoine
 _BLOCK_TEXTS = 512
 _BLOCK_CHARS = 1_000_000
 _FEW_TOKENS = 64
-"""A call with at most this many tokens is computed on one core. With torch that took 8 to 15 ms; on both cores of a
-busy machine, 20 to 41 ms."""
+"""A call with at most this many tokens is computed on one core. On a busy machine with two cores, torch took 8 to 15
+ms on one core, and 20 to 41 ms on both."""
 
 
 class Runtime(Protocol):

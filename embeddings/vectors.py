@@ -68,7 +68,7 @@ class EmbedReport:
     @property
     def reused(self) -> int:
         """Items whose vector was in the cache, or was computed for an earlier item. `encoded` also counts vectors of
-        other processes; while it is ahead of the items returned here, this is 0."""
+        workers, before their items are returned here; until then this is 0."""
         return max(0, self.texts - self.encoded - self.refused)
 
 

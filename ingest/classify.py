@@ -47,8 +47,8 @@ def classify(
 
     A file is unchanged if its last reading had no failure, if its signature, format, versions of the format and
     placement are the same, and if all its families are still in the partition `only` (None: in any). If only the
-    signature differs, the checksum decides. With `by-date` the file is read, because its time decides the partition.
-    Returns the named files that no format recognises; other such files are only counted.
+    signature differs, the checksum decides. With `by-date` a file whose signature differs is always read, because its
+    time decides the partition. Returns the named files that no format recognises; other such files are only counted.
     """
     failures = []
     versions_by = cache(lambda name, policy: versions_of(formats[name].with_policy(policy)))

@@ -1,7 +1,7 @@
 """Writes the link artifact of a partition: `links/<key>.jsonl` below the bus root, one link and its target a line.
 
 It is removed before its partition is written and created again after all partitions, so a kill leaves no outdated one.
-A partition's links are resolved only when it is written; `--checksum` resolves all.
+A partition's links are resolved when it is written or its artifact is missing; `--checksum` resolves all.
 """
 
 import posixpath
@@ -108,7 +108,7 @@ class _Targets:
 
     def __init__(self, db: sqlite3.Connection, nested: Sequence[tuple[str, str]]) -> None:
         """`nested` has, for each root inside another one, the prefix of its names, and the prefix that they would have
-        below the outermost root. Links from one root to the other are relative paths."""
+        below the outermost root. Relative links between the two are resolved with these outer prefixes."""
         self._db, self._nested = db, nested
         self._has_aliases = False
         web_source = "select 1 from family where name >= 'http' and name < 'httq' limit 1"

@@ -58,10 +58,10 @@ class Empty:
 class Notice:
     """A remark about a file or a record: what was not read, or was read otherwise than its author may expect.
 
-    `code` is one of `codes` or of the contract's findings. Each failure is reported, up to a limit for each file. A
-    source or record that was not read keeps its last good chunks, unless the rest of its family was read in another
-    version, which replaces the whole family. Other notices
-    are only counted. `line` is a line, or the number of a record in an array."""
+    `code` is one of `codes` or of the contract's findings. Failures are reported one by one, up to a limit for each
+    file; other notices are only counted. What was not read keeps its last good chunks, unless other records of its
+    family were read and have another version: then these replace the family. `line` is a line, or the number of a
+    record in an array."""
 
     code: str
     reason: str

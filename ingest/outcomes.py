@@ -198,7 +198,7 @@ update found set failures = failures + 1, error = coalesce(error, :code),
 where uri = :uri
 """
 
-# A family that its file no longer contains stays while it is in a partition; `--prune` removes it.
+# A family that its file no longer contains keeps its row here while it is in a partition, until `--prune` removes it.
 _FORGET_FAMILIES = """
 delete from source_family
 where tenant = :tenant and not exists (select 1 from family where family.family = source_family.family)

@@ -24,7 +24,7 @@ from chunksink.ingest.model import moment_of, summarise
 from chunksink.ingest.placement import Placement, is_ours
 
 _LAST_MOMENT = datetime.max.replace(tzinfo=UTC) - timedelta(microseconds=1)
-"""A later moment than this one exists."""
+"""The latest moment to which a microsecond can be added."""
 
 
 def load_partitions(db: sqlite3.Connection, bus: BusRoot, placement: Placement, *, trust_cache: bool) -> frozenset[str]:

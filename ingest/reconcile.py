@@ -48,9 +48,9 @@ def reconcile(
     return _count_missing(db, options, discovery)
 
 
-# A family that was read again unchanged belongs to the last file that contains it. If the cache was filled from
-# partitions, its origin may be a guess: chunks that are passed on unchanged do not name the file that they were read
-# from, so the name of the family was taken.
+# A family that was read again unchanged belongs to the last file that contains it. Its recorded origin may be a guess:
+# in a cache that was filled from partitions it is the family's name if the chunks do not name their file, as those of
+# `chunks.v1`.
 _ORIGINS = """
 update family set origin = (
   select max(draft.uri) from draft where draft.family = family.family and draft.digest = family.digest
@@ -80,7 +80,7 @@ where copies.partition <> stored.partition and (:only is null or copies.partitio
 """
 
 # A draft does not count if a later file has a draft of the same family. Nor if the stored family is from a later file
-# that was not read completely in this run.
+# that this run did not read completely: that file may still have the family.
 _COUNTING = """
 not exists (select 1 from draft as later where later.family = draft.family and later.uri > draft.uri)
 and not exists (
@@ -119,8 +119,8 @@ select stored.partition, stored.family, '{EMPTIED}' from empty join stored using
 where stored.origin <= empty.uri and not exists (select 1 from draft where draft.family = stored.family)
 """
 
-# Families of this run's tenant that their file no longer contains. This is known if the file was read completely, now
-# or earlier and is unchanged, if it no longer exists, or if it is excluded. A family that another file contains belongs
+# Families of this run's tenant that their file no longer contains. This is known if the file was read completely (in
+# this run, or earlier and is unchanged), no longer exists, or is excluded. A family that another file contains belongs
 # to that file.
 _MISSING_FAMILIES = """
 select stored.partition, stored.family, stored.name, stored.origin,

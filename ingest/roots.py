@@ -204,7 +204,7 @@ class Roots:
         raise self._busy()
 
     def _merged(self, before: list[Root]) -> list[Root]:
-        """The changes of this run since `before`, made to the list that is saved now."""
+        """The list that is saved now, with the changes that this run has made since `before`."""
         ours = [root for root in self._roots if root not in before]
         theirs = [root for root in self._saved if root not in before]
         if any(one.clashes_with(other) for one in ours for other in theirs):

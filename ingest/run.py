@@ -83,7 +83,7 @@ def ingest(
                     outcomes.add_reading(reading)
                     on_source()
             missing = reconcile(db, options, placement.only, discovery, roots)
-            # An unchanged file may also contain a family that would be removed: read it, too, so that its copy stays.
+            # If an unchanged file also contains a family that would be removed, read that file, too: the family stays.
             if not mark_files_to_read(db, options.tenant):
                 break
         stop_large_loss(db, options.allow_deletions)

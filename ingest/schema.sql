@@ -145,8 +145,8 @@ create table stored (
 ) without rowid;
 
 -- What changes: a family arrives in a partition (from a draft, or from another partition), or leaves one. `target` is
--- where it goes: it leaves only after it has arrived there. `reason` becomes a tombstone. Without both it is an older
--- copy of a family that is in another partition, too.
+-- where it goes: it leaves only after it has arrived there. `reason` becomes a tombstone. A departure with
+-- neither is an older copy of a family whose newest copy is in another partition.
 create table arrival (
   partition text not null,
   family text not null,

@@ -116,7 +116,7 @@ class HeldFamily:
 
 
 class Catalog:
-    """The catalog in `state.db`. `refresh` reads what changed; the rest answers from the database."""
+    """The catalog in `state.db`. `refresh` reads changed partitions; the queries read the database alone."""
 
     def __init__(self, state: State) -> None:
         self._db = state.db
@@ -228,7 +228,7 @@ class Catalog:
             f"order by partition, first_offset, family, offset",
             values,
         )
-        if keys is not None:  # while a query is open, this connection cannot write once another connection has written
+        if keys is not None:  # while a query is open, ours cannot write if another connection has written meanwhile
             rows = list(rows)
         for (family, partition, taken), members in groupby(rows, key=lambda row: row[:3]):
             chunks = tuple(FamilyChunk(Place(offset, length), line) for *_, offset, length, line in members)

@@ -65,14 +65,15 @@ where partition = :key and {which}
 _MAY_HAVE_MOVED = "{place} >= (select min(first) from kept where shift <> 0)"
 _CHUNKS = f"{_MAY_HAVE_MOVED.format(place='offset')} and id <= :last"
 # The tables whose places are updated, in this order: `chunk` is last, because the condition on `standing` reads its old
-# offsets. A family that lost its first line is undecided, and gets its new place from `decide`. That condition names
-# families, so that SQLite finds the rows by their primary key.
+# offsets. That condition names families, so that SQLite finds the rows by their primary key. A family that lost its
+# first line is undecided, and gets its new place from `decide`.
 _MOVE = (
     ("standing", "first_offset", f"family in (select family from chunk where partition = :key and {_CHUNKS})"),
     ("current", "first_offset", _MAY_HAVE_MOVED.format(place="first_offset")),
     ("chunk", "offset", _CHUNKS),
 )
-# Values that only removed rows of a family had. A join, because SQLite compares `not in` with every row.
+# Values of removed rows that no remaining row of the family has. A join, because SQLite compares `not in` with every
+# row.
 _NOTE_FORMER = """
 insert or ignore into {table} select removed.family, removed.{column} {more} from removed left join (
     select distinct family, {column} from chunk where family in (select family from removed)) as now
@@ -135,7 +136,8 @@ def _context(title: str | None, headings: tuple[str, ...]) -> bytes:
 @lru_cache(maxsize=256)  # as above
 def instant(stamp: str) -> str:
     """One spelling for one moment, so that text order is order in time."""
-    return parse_time(stamp).replace(tzinfo=None).isoformat(timespec="microseconds")  # strftime pads no year
+    # Not strftime, which does not pad years before 1000.
+    return parse_time(stamp).replace(tzinfo=None).isoformat(timespec="microseconds")
 
 
 def hash_of_line(line: bytes) -> bytes:

@@ -36,8 +36,8 @@ class Compute(Protocol):
     ) -> None:
         """Put vectors of these texts into the cache. Texts may be left out: the run computes what is still missing.
 
-        Import vectors that exist elsewhere before you read `missing`: each page of it is compared with the cache when
-        it is read. `on_chunks` gets the number of chunks done.
+        Before you read `missing`, import vectors that exist elsewhere: it looks for its next texts in the cache.
+        `on_chunks` gets the number of chunks done.
         """
 
 

@@ -41,7 +41,7 @@ class Convergence:
     lock: Lock = nullcontext
     """Taken for every step that writes records; by default the caller holds it."""
     differences: dict[str, str] = field(default_factory=dict)
-    """Examples from the last scan of each sink, for messages."""
+    """What differed in each sink that the last check scanned, for messages."""
 
     def check(self, *, scan: bool = False, deep: bool = False, sign: bool = True, spot_check: bool = False) -> bool:
         """Compare marker and count of each build with its records, and scan builds that differ. Returns whether any
@@ -51,6 +51,7 @@ class Convergence:
         are compared, too. Without `sign`, nothing is written to the engines, so the next run scans these builds again.
         """
         scanned = False
+        self.differences.clear()
         for target in self._answering():
             with self.outcome.noting_failure(target.sink):
                 scanned |= self._check_build(target, scan=scan, deep=deep, sign=sign, spot_check=spot_check)
@@ -68,7 +69,7 @@ class Convergence:
                 changed = settings.update_settings(target.build_id, **dimensions(generation, target))
                 if changed:
                     self.outcome.sink(target.sink).settings = tuple(changed)
-                    # Documents may have been written while the engine took no vectors: each vector is compared.
+                    # Before this change, documents may have been written without vectors, so each vector is compared.
                     scanned |= EMBEDDERS in changed and self._check_build(target, scan=True, deep=True)
         return scanned
 
@@ -156,7 +157,8 @@ class Convergence:
                 removals=self.session.catalog.is_whole(),
                 cached=self.embedder.expected if deep and target.holds_vectors else None,
             )
-        self.differences[target.sink] = f"{target.sink} differs from what was written: {build_scan.examples()}"
+        what = build_scan.examples() or "its marker"
+        self.differences[target.sink] = f"{target.sink} differs from what was written: {what}"
         lost, altered, names = build_scan.losses()
         report.lost, report.altered = max(report.lost, lost), max(report.altered, altered)
         report.drifted_sources = report.drifted_sources or tuple(names)
@@ -164,7 +166,7 @@ class Convergence:
         # would pass for this build.
         must_sign = not signed or receipts.has_intents() or not build_scan.is_clean()
         with self.lock():
-            if must_sign:  # until it is signed, also after a kill during these steps, each run scans again
+            if must_sign:  # without an expected stamp, each run scans until the build is signed, also after a kill here
                 receipts.expect_stamps(())
             build_scan.make_receipts()
             if must_sign and sign:

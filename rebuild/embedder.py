@@ -28,8 +28,7 @@ LEAST_COSINE = 0.99999
 LEAST_COSINE_IN: dict[Precision, float] = {"float32": LEAST_COSINE, "bfloat16": 0.999, "int8": 0.9}
 """The least cosine of two vectors of a text, if one of them was computed in this precision."""
 Lookup = Callable[[Sequence[str]], Mapping[str, tuple[Vectors, float]]]
-"""From keys to pairs: the cached vector, and the least cosine to it of a correct
-stored vector."""
+"""By key: the cached vector, and the cosine that another vector must reach to count as equal."""
 
 
 def cached_vectors(
@@ -112,7 +111,7 @@ class DocumentEmbedder:
     def drop_outdated(self) -> None:
         """Remove old vectors that were not replaced after `recompute_all`: no current text needs them."""
         if last := self._cache.last_outdated(self.info.fingerprint):
-            if self.info.device == "endpoint":  # only now: other runs compare the endpoint with them
+            if self.info.device == "endpoint":  # not earlier: other runs still compare with the probes' old vectors
                 cache_probes(self._encoder, self._cache)
             drop(self._cache, outdated_rows(self._cache, self.info.fingerprint, last))
 

@@ -215,7 +215,7 @@ def _verdict(db: Any, row: _ChunkRow) -> tuple[Verdict, str]:
     if current is not None and current[0] == row.partition:
         return "superseded", f"by a later version of its source in the same partition {row.partition}"
     if current is not None:
-        return "superseded", f"by a newer version of its source in partition {current[0]}"
+        return "superseded", f"by a newer version, or a copy, of its source in partition {current[0]}"
     tombstone = db.execute(
         "select partition, at from tombstone where partition <> ? and (parent_id in (?, ?) or document_id = ?) "
         "and (tenant_id is null or ? = family_key(?, tenant_id)) order by at desc, partition desc limit 1",

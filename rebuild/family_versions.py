@@ -93,8 +93,8 @@ select family, 'duplicate id', min(detail) from (
 """.format(**{name: _CLAIMANT.format(name) for name in ("mine", "theirs")})
 
 # If the same version of a family is in two partitions, and they share a chunk id, one partition has a copy. If they
-# share none, each has a part of the family. Usually some chunk id is in all partitions of the version; otherwise they
-# are compared in pairs.
+# share none, each has a part of the family. If some chunk id is in all partitions of the version, which is usual, they
+# are not compared further; else they are compared in pairs.
 _HOLD_SPLITS = """
 with several as materialized (
     select family, version, min(partition) as one, count(distinct partition) as partitions from edition

@@ -64,7 +64,7 @@ class ForgetReport:
     documents: dict[str, int]
     """Erased documents by build, of all generations."""
     texts: int
-    """Texts found in records or builds, also of former versions. Only vectors of these texts could be dropped."""
+    """Texts found in records or builds, also of former versions. Vectors of other former texts remain."""
     vectors: int
     run_records: int
     """Lines of run records that named the source."""

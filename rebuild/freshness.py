@@ -20,12 +20,12 @@ LOCKED_OUT = ("HomeLocked", "IngestBusy")
 
 @dataclass(frozen=True)
 class Freshness:
-    """Ages are in seconds, counted from the start of a run. None: there was no such run."""
+    """Ages are in seconds, except for `lag` counted from the start of a run; None if there was no such run."""
 
     lag: float | None
     """Age of the oldest change that the live index has not confirmed; 0 if there is none, None if the chunks are
-    missing. The time of the change is estimated: the earliest time of a pending partition's file or of the start of a
-    run that met the change, but not before the last complete update."""
+    missing. The time of the change is estimated: when a pending partition's file was written, or when a run that read
+    the change started, whichever is earlier; but never before the last complete update."""
     updated: float | None
     """Age of the last sync, repair or rebuild that confirmed every change."""
     verified: float | None

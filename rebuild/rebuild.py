@@ -49,7 +49,7 @@ prevents the flip."""
 @dataclass(frozen=True)
 class RebuildOptions(RunOptions):
     keep: frozenset[str] = frozenset()
-    """Keep the live builds of these sinks. Sinks that this run writes do not count."""
+    """Keep the live builds of these sinks, except of those that this run writes."""
     fresh_cache: bool = False
     """Compute every vector again."""
     leave_out_held: bool = False

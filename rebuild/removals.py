@@ -36,7 +36,8 @@ _LOST = f"""
 select family, had, chunks from ({_CONFIRMED}) left join current using (family)
 where family not in (select family from held) and (chunks is null and :removals or chunks * {SHRUNK} < had)
 """
-# A family that was withdrawn before its partition was lost is in no index, so it is not held.
+# `held` also has families that were withdrawn before their partition was lost. They are in no index, so they are left
+# out here.
 _HELD = f"""
 select family, reason, detail from held
 where family in (select family from current) or family in (select family from {_RECORDED})
@@ -93,8 +94,8 @@ def brake_refusals(db: Database, sink: str, live_build: str, new_build: str, all
     raise Brake(
         removal,
         f"{sink} refused {refused:,} of {total:,} documents, one of them because: {reason:.300}. The live index is "
-        f"untouched; {before:,} of its documents were refused. To leave these out too, pass {removal.flag}; else check "
-        "the engine and run the rebuild again, which sends them again",
+        f"untouched; it lacks {before:,} refused documents. To accept an index without the {refused:,}, pass "
+        f"{removal.flag}; else check the engine and run the rebuild again, which sends them again",
     )
 
 

@@ -92,8 +92,8 @@ select coalesce(nullif(max(label), ''), (select nullif(max(r.label), '') from re
 from drift d group by family order by name, family
 """
 # A receipt has a hash if the family matches its current version. Held families were not compared document by document.
-# A receipt without a hash keeps the number of documents that had been confirmed, for the brake. If all receipts were
-# lost, that is the number of stored documents.
+# For the brake, `confirmed` of a receipt without a hash is the number of documents that had been confirmed; if all
+# receipts were lost, the number of stored documents.
 _MAKE_RECEIPTS = """
 insert into receipt (build, family, family_hash, documents, label, confirmed)
 select :build, f.family, case
@@ -222,7 +222,8 @@ class Scan:
     def _insert(
         self, statement: str, rows: Iterator[tuple[object, ...]], on_rows: Progress = lambda _rows: None
     ) -> None:
-        """Insert in pages. The rows are read outside of transactions, since others may write to the catalog."""
+        """Insert in pages. Each page is read before its transaction begins, because making the rows may write to the
+        catalog."""
         while page := list(islice(rows, _PAGE)):
             with self.db.atomic():
                 self.db.conn.executemany(statement, page)
@@ -258,7 +259,7 @@ class Scan:
                 if stored.vector is None:
                     yield stored.id
                 elif key not in expected:
-                    compared = f"stored where id = ? and {_COMPARED}"  # other documents are drift anyway
+                    compared = f"stored where id = ? and {_COMPARED}"  # others are drift, or held and not compared
                     self.unjudged += stored.document is not None and exists(self.db, compared, [stored.id])
                 elif not _same(stored.vector, *expected[key]):
                     yield stored.id

@@ -56,8 +56,8 @@ create index finding_partition on finding (partition);
 create table tombstone (partition text, parent_id text, document_id text, at text, tenant_id text);
 create index tombstone_parent on tombstone (parent_id);
 create index tombstone_document on tombstone (document_id);
--- Chunks have ids, so that only the index `chunk_place` is updated when a chunk moves within its file. `line`: the hash
--- of its line.
+-- The primary key of a chunk is not its place. So if a chunk moves within its file, only the index `chunk_place` is
+-- updated. `line`: the hash of its line.
 create table chunk (
     id integer primary key, partition text, offset integer, length integer, family text, parent_id text,
     document_id text, chunk_id text, text_hash text, source_checksum text, version text, created_at text, line blob);

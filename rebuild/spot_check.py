@@ -28,7 +28,7 @@ LEAST_DOCUMENTS, MOST_DOCUMENTS = 20, 200
 LARGEST = 2000
 """Most documents of a source. Larger sources are left to `verify`: reading one takes longer than an idle sync."""
 AT_REST_FACTOR = 10
-"""If a sync opens a build only for this check, the parts are this many times larger: opening the build takes as long as
+"""The parts are this many times larger if an idle sync opens the build only for this check. Opening it takes as long as
 comparing such a part."""
 _ROUNDS_AFTER_A_WRITE = 2
 """Two, because the current round may already be past the documents that another program has written."""
@@ -48,7 +48,8 @@ class Coverage:
     """The progress of the rounds over one build."""
 
     compared_since: str | None
-    """Every source of a round was compared with the engine at this time or later; None before the first round ends."""
+    """When the last complete round began: each source was compared with the engine then or later, except held and very
+    large ones. None before the end of the first round."""
     syncs_a_round: int
     """The most syncs that a round takes."""
 

@@ -58,7 +58,7 @@ class Generation:
         return self.model_fingerprint != NO_MODEL.fingerprint
 
     def builds_of(self, sinks: Collection[str]) -> list[str]:
-        """The builds of these sinks; all if they have none."""
+        """The generation's builds in these sinks; all its builds if it has none there."""
         return [build for sink, build in self.builds.items() if sink in sinks] or list(self.builds.values())
 
 
@@ -140,7 +140,7 @@ class State(Store):
         return dict(self.db.execute("select sink, build from public").fetchall())
 
     def begin_flip(self, generation: Generation) -> None:
-        """Record that a flip to this generation begins. If it is not finished, the next run completes it."""
+        """Record that a flip to this generation begins. If it is not finished, the next run completes or undoes it."""
         with write_transaction(self.db):
             self.db.execute("insert or replace into flipping values (?)", [generation.id])
 

@@ -117,7 +117,7 @@ class HomeStatus:
     previous: GenerationStatus | None
     unfinished: UnfinishedStatus | None
     begun_flip: bool
-    """A run was killed during a flip; the next run completes it."""
+    """A run was killed during a flip; the next run completes or undoes it."""
     bus: BusStatus
     held: int
     held_families: tuple[HeldFamily, ...]
@@ -140,7 +140,8 @@ class HomeStatus:
 
     @property
     def is_current(self) -> bool | None:
-        """Whether a sync would find nothing to do, judging by the records; None if the chunks are missing."""
+        """Whether the index has all chunks, judging by the records: nothing is due, held or broken. None if the chunks
+        are missing."""
         if not self.bus.found:
             return None
         behind = any(sink.pending for sink in self.sinks.values())

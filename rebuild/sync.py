@@ -39,7 +39,7 @@ class SyncOptions(RunOptions):
     scan: bool = False
     """Scan the engines instead of trusting receipts, and recreate broken builds."""
     strict: bool = False
-    """Stop if any partition is invalid."""
+    """Stop if any partition is missing or invalid, or a source is held."""
 
 
 def sync(session: Session, options: SyncOptions = SyncOptions()) -> RunReport:

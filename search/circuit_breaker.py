@@ -22,8 +22,8 @@ does."""
 def with_circuit_breaker(reader: R, seconds: float = OPEN_SECONDS) -> R:
     """The reader with all its capabilities.
 
-    After a call that failed slowly, all calls fail at once with the same error. After `seconds`, one call tries the
-    engine; if it succeeds, all calls go through again.
+    After a call that failed slowly, or was not confirmed, all calls fail at once with the same error. After `seconds`,
+    one call tries the engine; unless it fails like this again, all calls go through.
     """
     return cast(R, _CircuitBreaker(reader, seconds))
 

@@ -39,12 +39,12 @@ def formula(answer: Answer, *, fused: bool) -> str:
         return f"the sum of 1 / ({RANK_CONSTANT} + place) over both searches"
     if answer.evidence is None:
         return "the scores of each search scaled to 0..1, weighted by `fusion_weight`, and added"
-    matched = f"the best keyword hit has {answer.evidence:.0%} of a full match"
-    return f"the scores of each search scaled to 0..1, weighted and added; the weights follow from this: {matched}"
+    matched = f"depend on how well words match: the best keyword hit has {answer.evidence:.0%} of a full match's score"
+    return f"the scores of each search scaled to 0..1, weighted and added; the weights {matched}"
 
 
 def rerank_text(rerank: Reranked) -> str:
-    return f"score {rerank.score:.4g} of the reranker decides the place; place {rerank.place} before"
+    return f"the reranker's score {rerank.score:.4g} decides the place; it was place {rerank.place} before"
 
 
 def facts(document: Document) -> Iterator[tuple[str, str]]:

@@ -23,9 +23,9 @@ class Ranking:
     """The results of one leg: keys and their scores, best first.
 
     `other_scores` are its scores of keys that only another leg found. `low` is the lowest possible score; if None, the
-    lowest of these scores. `most` is roughly the score of a document that contains the whole query, if known. `scale`
-    is the scale of an earlier, less deep request to the same leg; if None, one is computed. `weight` is the leg's share
-    of a sum of scores.
+    lowest score in `hits` and `other_scores`. `most` is roughly the score of a document that contains the whole query,
+    if known. `scale` is the scale of an earlier, less deep request to the same leg; if None, one is computed. `weight`
+    is the leg's share of a sum of scores.
     """
 
     hits: Sequence[tuple[str, float]]

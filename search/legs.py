@@ -29,7 +29,7 @@ from chunksink.sinks.reader import (
 )
 
 REMEDY = "run `chunksink sync` if such a sink is configured"
-"""Here it is unknown whether a missing sink is configured."""
+"""With an `if`: this module does not know which sinks are configured."""
 
 PhraseHits = Sequence[Hit] | None
 """The documents that contain all quoted phrases, at most `MOST_PHRASE_HITS`. None if the query has no phrases, or if
@@ -38,7 +38,7 @@ they could not or need not be searched for."""
 _DEPTH_FACTOR = 4
 
 FromChunks = Callable[[Mapping[str, str]], list[Document]]
-"""Reads documents from the chunks. The argument maps their ids to their sources."""
+"""Makes documents from the chunks on disk. The argument maps the ids of documents to families."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,8 @@ class KeywordLeg:
 
 @dataclass(frozen=True)
 class SemanticLeg:
-    """`encode` is the model of this build's vectors; `families` looks up families in another, faster sink."""
+    """`encode` is the model of this build's vectors; `families` finds the families of documents in another, faster
+    sink."""
 
     reader: VectorReader
     encode: Callable[[str], Vectors]
@@ -121,7 +122,7 @@ class EngineLeg:
         if phrase_hits == ():
             return LegQuery(lambda _depth: [])
         vector = self.encode(question.text)
-        # With one document for each source, the engine might return one without the phrase.
+        # If the engine returned only one document of each source, it might choose one without the phrase.
         every = not question.collapse or phrase_hits is not None
         ids = {hit.id for hit in phrase_hits or ()}
 

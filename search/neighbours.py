@@ -1,8 +1,8 @@
 """The documents around a hit, and replacements for hits without content of their own.
 
 Chunkers make chunks of a heading alone if a deeper heading, code or a table follows. Such chunks rank high, because all
-of their few words match, but the next chunk has the answer. The same applies to front matter, comments, and lines that
-only introduce the next chunk (`Run this:`), if the next chunk repeats them.
+of their few words match, but the next chunk has the answer. The same applies to front matter and comments. It
+also applies to lines that only introduce the next chunk (`Run this:`), if the next chunk repeats them.
 """
 
 import re
@@ -96,7 +96,7 @@ def neighbours(legs: Legs, access: Access, documents: Sequence[Document], distan
 
 
 def _append_neighbour(side: list[Document], found: Document | None) -> None:
-    """Append a neighbour of the same source that is not there yet. Ids can move between sources."""
+    """Append a neighbour that is not there yet, if it is of the same source: by now its id may belong to another."""
     if found is not None and found.parent_id == side[0].parent_id and all(found.id != one.id for one in side):
         side.append(found)
 
@@ -130,7 +130,7 @@ def replacements(legs: Legs, access: Access, question: Question, documents: Sequ
 
 
 def _introduction(document: Document, *, hidden_counts: bool) -> str | None:
-    """None if the document has content of its own; else the text below its headings, which may be empty."""
+    """None if the document has content of its own, or no text; else the text below its headings, which may be empty."""
     text = (document.text if hidden_counts else _HIDDEN.sub("", document.text)).rstrip()
     if not document.text or len(text) > _MOST_INTRODUCTION:
         return None

@@ -3,8 +3,8 @@
 The legs are asked in steps, always from the top: for their best 100 hits, then 400, 1600 and so on. After each step the
 hits are fused, and the best are final: 60 chunks after the first step, 240 after the second. The rest waits, because a
 chunk that both legs rank just below the depth of the step could still overtake it. The next step runs only if more
-results are requested. It fuses its hits on the scale of the first step. The best that are not final yet follow below
-the final chunks. So no hit moves with limit or offset.
+results are requested. It fuses its hits on the scale of the first step. Its best hits are added below the hits that are
+final already. So no hit moves with limit or offset.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -39,8 +39,8 @@ def _answer(legs: Legs, question: Question, access: Access) -> Answer:
     question = replace(question, text=canonical_text(question.text))
     if not question.text.strip() and question.sort is None:
         raise InvalidQuestion(
-            "The query is empty: enter a question or words. With an order (`--sort year`), all documents that pass "
-            "the filters are listed."
+            "The query is empty: enter a question or words. With a sort order, all documents that pass the filters are "
+            "listed."
         )
     if access.denied:
         notice = "This index serves each tenant its own documents: name the tenant."
@@ -106,10 +106,11 @@ def _page(legs: Legs, access: Access, order: Order, question: Question) -> tuple
 
 
 def _grouped(legs: Legs, access: Access, order: Order, question: Question, missing: list[Hit]) -> Iterator[SearchHit]:
-    """The hits in order; vanished documents are added to `missing`. With `collapse`, hits with the same text are one.
+    """The hits in order; vanished documents are added to `missing`. With `collapse`, hits with the same text become one
+    if they are in the same part of the order. The parts, and so the groups, do not depend on limit and offset.
 
-    Grouping does not depend on limit and offset, because it uses whole parts of the order. The last group of a part
-    waits for the next part, which may have more copies of its text.
+    Copies of a text usually follow each other. So the text of the last hit of a part waits for the next part,
+    which may begin with more copies.
     """
     groups: dict[Hashable, list[tuple[Placed, Document]]] = {}
     last: Hashable = None

@@ -125,13 +125,14 @@ class QueryModel:
         return future.result()
 
     def floor(self) -> float | None:
-        """Documents that are less similar to a query are hardly related to it. None before the first query."""
+        """The similarity below which documents are hardly related to a query. None before the first query."""
         return self._floor
 
     def prepare(self) -> None:
         """Start to load the model in the background while the caller opens its engines.
 
-        If its OpenVINO graph must be made first, the first question loads it, because that can be interrupted.
+        If its OpenVINO graph must be made first, the first question loads it: that takes long, and a user can interrupt
+        a question, but not this thread.
         """
         if self._settings.endpoint is None and not self._prepared:
             self._prepared = True

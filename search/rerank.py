@@ -39,7 +39,7 @@ class Reranking:
         self._failed: tuple[float, str] | None = None
 
     def load(self) -> None:
-        # Not `_turn`: with that, a search would wait for the scores of other queries, and with no time limit.
+        # `_turn` is held while another query is scored, and here a search would wait for it without a time limit.
         with self._loading:
             self._reranker.load()
 

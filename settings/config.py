@@ -57,7 +57,7 @@ _NAMES_IN_ENGINES = {
     ("chroma", "prefix"): "chunksink",
     ("postgres", "schema"): "chunksink",
 }
-"""Options that must differ between homes on one server, and their defaults."""
+"""Names in an engine, and their defaults. Two homes that use the same engine need different ones."""
 
 
 class ConfigError(ChunksinkError):
@@ -282,9 +282,12 @@ def _words(name: str, value: str) -> list[str]:
 
 
 def _wrong_token(tokens: Mapping[str, str]) -> str | None:
-    for digest, tenant in tokens.items():
-        if not _SHA256.fullmatch(digest):  # not shown: it may be the token itself
-            return f"`tokens` needs the sha256 of the token of {tenant!r}: 64 hexadecimal digits in lower case"
+    for number, digest in enumerate(tokens, start=1):
+        if not _SHA256.fullmatch(digest):  # nothing of it is shown: digest or tenant may be the token itself
+            return (
+                "`tokens` maps the sha256 of a token, as 64 hexadecimal digits in lower case, to a tenant: entry "
+                f"{number} does not"
+            )
         if digest == _EMPTY_SHA256:
             return "`tokens` contains the sha256 of an empty text, which anyone can send: hash the real token"
     return None
@@ -331,7 +334,9 @@ def _index_table(content: Any, index: str | None, file: Path) -> dict[str, Any]:
     if index not in tables:
         raise ConfigError(f"{file} has no [index.{index}]; it has: {', '.join(tables) or 'none'}")
     if not _INDEX_NAME.fullmatch(index):
-        raise ConfigError(f"{file}: {index!r} cannot name an index: use letters, digits and hyphens")
+        raise ConfigError(
+            f"{file}: {index!r} cannot name an index: use up to 61 letters, digits and hyphens, the first no hyphen"
+        )
     home = tables[index].get("home")
     same = [name for name, table in tables.items() if name != index and home is not None and table.get("home") == home]
     if same:

@@ -70,7 +70,7 @@ def wrong_address(chunks: str, home: str) -> tuple[str, str] | None:
 def index_settings_of(folder: Path) -> str | None:
     """The index settings for a configuration file in `folder`: the file beside it, else the shipped one.
 
-    None if `find_settings_file(None)` finds the same file anyway: the one in the current folder, else the shipped one.
+    None if `find_settings_file(None)`, which looks in the current folder instead, finds the same file.
     """
     if folder == Path():
         return None

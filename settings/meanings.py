@@ -31,8 +31,8 @@ MEANINGS = {
     "engine": "where `sync` and `rebuild` compute vectors: `local`, or workers on `ray`",
     "ray": "workers on Ray, and the place of their vectors: a table `[ray]`",
     "tenants": "`required` refuses searches that name no tenant; `optional` allows them",
-    "tokens": "who may use `chunksink serve`: sha256 of a token = tenant, `*` for all tenants; in the "
-    "environment variable separated by commas",
+    "tokens": "who may use `chunksink serve`: entries `SHA256-OF-A-TOKEN = TENANT`, with the tenant `*` for all "
+    "tenants; in the environment variable separated by commas",
     "patience": "seconds for which a call is repeated if an engine does not answer or is overloaded",
     "documents_per_second": "highest average rate of writes to a sink, for engines that other programs use too",
     "on_failure": "a program and its arguments, run after a failed run, with a JSON report on standard input; "

@@ -1,7 +1,7 @@
 """The tables `[sink.NAME]`: which names are allowed, and what environment variables add to them.
 
-A table must belong to a sink that is installed or in use. Sinks that only a variable names are allowed, since other
-programs may use the same prefix.
+A table must belong to a sink that is installed or in use. An unknown sink is allowed if only an environment variable
+mentions it, since other programs may use the same prefix.
 """
 
 import sys

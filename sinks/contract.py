@@ -49,9 +49,9 @@ class RefusedDocument:
 class Stored:
     """One document as stored in the engine. A missing hash is "".
 
-    With `content=True` a scan also reads `document` and computes both hashes from it. `document` is None if it is not
-    in our form; then the hashes prove nothing. A sink that stores no text returns the stored hash of the text. With
-    `vectors=True` a scan reads `vector`.
+    With `content=True` a scan also reads `document` and computes both hashes from it. If the stored content is not in
+    our form, `document` is None and both hashes are "". A sink that stores no text returns the stored hash of the text.
+    With `vectors=True` a scan reads `vector`.
     """
 
     id: str
@@ -80,8 +80,9 @@ class Stored:
     def of_fields(
         cls, id: str, fields: Mapping[str, Any], document: Document | None, vector: Vectors | None = None
     ) -> "Stored":
-        """A document with these fields, which were converted to `document`: then both hashes are computed from it.
-        Without it any program may have written the fields, so those that are not strings count as missing."""
+        """A document with these fields. With `document`, which was made from them, both hashes are computed. Without
+        it they are read; any program may have written them, so a hash or parent that is not a string counts as missing.
+        """
         named = (fields.get(name) for name in ("parent_id", "document_hash", "text_hash"))
         parent_id, of_document, of_text = (value if isinstance(value, str) else "" for value in named)
         if document is not None:

@@ -20,7 +20,7 @@ from chunksink.sinks.fields import PROJECTION, Read
 MAX_TEXT = 8000
 """Characters of a value that is searched and not filtered."""
 MAX_MEMBERS = 1000
-"""The limit of all custom lists of a document together. Chroma cannot store more than 5,461 members."""
+"""The limit of all custom lists of a document together. More than 5,461 members make a build of Chroma unreadable."""
 MAX_METADATA = 100
 MAX_METADATA_TEXT = 1000
 _NOT_KEPT = frozenset(("stable_id",))
@@ -124,6 +124,7 @@ class FieldSet:
             if isinstance(value, list):
                 found[name] = value[:left]
                 left -= len(found[name])
+        found = {name: value for name, value in found.items() if value != []}
         return {
             "fields": found or None,
             "fields_text": self._text(found),

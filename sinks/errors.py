@@ -8,7 +8,7 @@
         ├── WrongKey         the key is unknown, or lacks a permission
         ├── BuildMissing     the build does not exist (dropped, or never created)
         ├── BuildBroken      the build exists but cannot be read: rebuild it
-        ├── OutOfResources   this machine is short of open files, memory or disk space: nothing is broken
+        ├── OutOfResources   this machine is short of open files or memory: nothing is broken
         ├── InvalidFilter    the field cannot be filtered, or not like this
         └── RefusedData      something in the request is refused: a smaller part of it may be accepted
 
@@ -73,7 +73,7 @@ class RefusedData(Refused):
 
 @contextmanager
 def replace_errors(ours: Callable[[BaseException], SinkError | None], secrets: Collection[str] = ()) -> Iterator[None]:
-    """Translate foreign errors: raises the error that `ours` returns for one, or the foreign error if that is None.
+    """Translate foreign errors: raises what `ours` returns for an error, or the error itself if that is None.
 
     Secrets are removed from messages, because a proxy may repeat the request in its answer.
     """

@@ -74,8 +74,8 @@ PROJECTION: tuple[FieldRule, ...] = (
     ),
     FieldRule(
         "parent_id",
-        "the family key: `parent_id` of the chunk, else sha256 of its normalised source, else of its `document_id`; "
-        "with a tenant, or if that is not 64 hex digits, a hash of tenant and that value",
+        "the family key: `parent_id` of the chunk, else sha256 of its normalised source, else sha256 of its "
+        "`document_id`. If the chunk has a tenant, or this value is not 64 hex digits: a hash of tenant and value",
         derive=lambda r, _: identity.family_key(identity.parent_id(r), identity.tenant_id(r)),
         filter="equal",
     ),
@@ -375,7 +375,7 @@ FILTERS: Mapping[str, str] = {rule.name: rule.filter for rule in PROJECTION if r
 """Fields that readers can filter by: all by value, `range` also by bounds, `pattern` also by patterns."""
 
 WHOLE = frozenset(rule.name for rule in PROJECTION if rule.filter and rule.read in (values.string, values.line))
-"""Fields to filter by whose text is stored uncut. Other texts are stored with at most 468 bytes."""
+"""Filterable fields whose text is stored uncut. That of the other filterable fields is cut at 468 bytes."""
 
 SORTABLE = ("chunk_index", "filename", "modified_at_epoch", "page_start", "path", "size_bytes", "title", "year")
 

@@ -83,7 +83,7 @@ class Replacements:
     @contextmanager
     def in_transaction(self, families: Iterable[Family]) -> Iterator[list[Family]]:
         """For an engine with transactions. Within the block the caller writes the families, calls `add` and removes the
-        surplus. Yields what `begin` returns. After an error nothing was written, so the families still wait for `add`.
+        surplus. Yields what `begin` returns. After an error nothing was written, so the families count as not added.
         """
         latest = self.begin(families)
         try:

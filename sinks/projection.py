@@ -11,9 +11,9 @@ from chunksink.sinks.custom_fields import NO_FIELDS, FieldSet
 from chunksink.sinks.document import Document, document_hash
 from chunksink.sinks.fields import PROJECTION, FieldRule, Values, values_by_path
 
-PROJECTION_VERSION = 6
+PROJECTION_VERSION = 7
 """Increase it with every change of meaning: then a sync projects all chunks again and writes what differs. A change of
-`title_and_headings` also needs a migration of the catalog, like the one that added contexts."""
+`title_and_headings` also needs a migration of the catalog, like `add_contexts` in `rebuild/schema.py`."""
 
 _TITLE, _HEADINGS = (rule for rule in PROJECTION if rule.name in ("title", "headings"))
 _CONTEXT_PATHS = [(path, *path.rpartition(".")[::2]) for rule in (_TITLE, _HEADINGS) for path in rule.paths]
@@ -47,7 +47,7 @@ def project_family(
 
 
 def projection_id(fields: FieldSet) -> str:
-    """Changes with everything that documents depend on besides their chunks."""
+    """An id of everything but chunks that documents depend on: the rules and the custom fields."""
     return f"{PROJECTION_VERSION}/{fields.digest}"
 
 

@@ -201,8 +201,8 @@ class KeywordReader(Reader, Protocol):
         the search: statistics are limited to the documents that pass."""
 
     def most_score(self, query: str, filters: Sequence[Filter] = ()) -> float | None:
-        """The approximate score of a document that contains the whole query. None if it is unknown. None
-        also if a document has the whole query: then the score of the best hit serves."""
+        """The approximate score of a document with every word of the query. None if that is unknown, or if there is
+        such a document: then the caller uses the score of the best hit."""
 
     def corrections(self, query: str, filters: Sequence[Filter] = ()) -> dict[str, str]:
         """A similar word for each query word that is missing from all documents that pass the filters. Empty for an

@@ -45,7 +45,7 @@ FIELDS = tuple(rule.name for rule in PROJECTION if rule.paths)
 
 @dataclass(frozen=True)
 class Unread:
-    """A value that the field of its path cannot read, or a list that it shortened."""
+    """A value that the field of this path cannot read, or a list that the field shortened."""
 
     path: str
     value: Any
@@ -60,7 +60,7 @@ class Candidate:
     types: list[FieldType]
     """The types that read all its values, the most specific one first."""
     values: set[str] = field(default_factory=set)
-    """The first different values."""
+    """Its first distinct values, at most one more than `MAX_CHOICES`."""
 
     def take(self, value: Any) -> None:
         readers = {name: _READERS[name] for name in self.types}
@@ -81,8 +81,8 @@ class Candidate:
 
 @dataclass
 class Survey:
-    """Counts chunks: by field those that fill it (`filled`) and those whose value it cannot read (`unread`); by path
-    those with a value that no field reads (`unasked`)."""
+    """Counts chunks. For each field: how many fill it (`filled`), and how many have a value that it cannot read
+    (`unread`). For each path that no field reads: how many have a value there (`unasked`)."""
 
     fields: FieldSet = NO_FIELDS
     chunks: int = 0

@@ -40,8 +40,8 @@ _SHOWN = 3
 def command() -> None:
     """Show, check, shrink and copy the cache of vectors in HOME/vectors.db.
 
-    It has the vector of every embedded text, by text, context and model. A vector is used only if its checksum matches.
-    The cache may be deleted at any time; then every vector is computed again.
+    It has a vector for each text, context and model that were embedded together. A vector is used only if its checksum
+    matches. The cache may be deleted at any time; then every vector is computed again.
     """
 
 
@@ -280,11 +280,11 @@ def _read_chunks(config: Config, state: State, run_log: RunLog) -> Catalog:
 @home_option
 @json_option
 def export_command(place: str, model: str | None, every: bool, as_json: bool) -> int:
-    """Write the vectors to PLACE, a folder or the address of a bucket, for `cache import` on another machine.
+    """Write the vectors to PLACE, for `cache import` on another machine.
 
-    By default the vectors of the live, previous and unfinished builds. A file has up to about 50,000 vectors,
-    and is never changed. A second export writes only the files whose vectors have changed. Exits with 4 if vectors
-    failed their check and were left out.
+    PLACE is a folder or the address of a bucket. By default the vectors of the live, previous and unfinished builds. A
+    file has up to about 50,000 vectors, and is never changed. A second export writes new files for vectors that were
+    added or computed again. Exits with 4 if vectors failed their check and were left out.
 
     \b
     Examples:
@@ -331,10 +331,11 @@ def _export_lines(report: segments.ExportReport, address: str) -> Iterator[str]:
 @home_option
 @json_option
 def import_command(place: str, as_json: bool) -> int:
-    """Add the vectors that `cache export` wrote to PLACE, a folder or the address of a bucket, to the cache.
+    """Add the vectors that `cache export` wrote to PLACE to the cache.
 
-    Files that were imported before are skipped. Every vector is checked, and none replaces a more precise one. Exits
-    with 4 if a file or a vector was left out, because it is not as it was written.
+    PLACE is a folder or the address of a bucket. Files that were imported before are skipped. Every vector is checked,
+    and none replaces a more precise one. Exits with 4 if a file or a vector was left out, because it is not as it was
+    written.
 
     \b
     Examples:

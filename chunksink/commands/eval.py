@@ -48,7 +48,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     default="auto",
     show_default=True,
     help="The field by which judgements name documents. `filename` is compared without its extension; "
-    "for rows it is the row's id.",
+    "the filename of a row is its id.",
 )
 @click.option("--tenant", metavar="NAME", help="Search only the documents of this tenant.")
 @click.option("--limit-queries", type=click.IntRange(1), metavar="N", help="Only the first N judged queries.")
@@ -81,9 +81,9 @@ def command(
     """Measure searches of the live index against judgements: nDCG@10, recall@100 and MRR@10 over all judged queries.
 
     Each figure has a 95 % interval from resampled queries. Judgements name documents by one of their fields: `--id
-    auto` uses the one with the most matches, preferring document_id, chunk_id, parent_id, source_uri, filename in this
-    order. Unless it is chunk_id, each source counts once. Exits with 5 if an engine or the model does not answer. To
-    prepare a BEIR set: `chunksink ingest corpus.jsonl --sync`.
+    auto` uses the field with the most matches, and of several the first of document_id, chunk_id, parent_id,
+    source_uri, filename. Each source counts once, except with chunk_id. Exits with 5 if an engine or the model does not
+    answer. To prepare a BEIR set: `chunksink ingest corpus.jsonl --sync`.
 
     --baseline compares the queries that both results have: the mean nDCG@10, the difference with its 95 % interval, and
     the queries that lost and won most.
@@ -175,7 +175,8 @@ def _tuned(tuning: Tuning) -> Iterator[str]:
     if tuning.is_better:
         yield f"`fusion_weight = {tuning.best:g}` is expected to reach {tuning.expected:.4f} on other queries"
     else:
-        yield f"no weight is expected to be better on other queries ({tuning.expected:.4f}): leave fusion_weight unset"
+        best = f"the best is expected to reach {tuning.expected:.4f}"
+        yield f"no fixed weight is expected to be better on other queries ({best}): leave fusion_weight unset"
 
 
 def _document(

@@ -76,8 +76,8 @@ class _SourcePath(click.Path):
     "fields",
     multiple=True,
     metavar="ROLE=NAME",
-    help="For rows: the field NAME has their ROLE, which is text, id, title or address; a.b is field b inside a. "
-    "Repeatable.",
+    help="For rows: NAME is the field with their text, id, title or address (the ROLE), as in text=body; a.b is field "
+    "b inside a. Repeatable.",
 )
 @click.option(
     "--prune", is_flag=True, help="Remove the chunks of sources that no longer exist in these folders and files."
@@ -211,7 +211,7 @@ def _left_out(report: IngestReport) -> Iterator[str]:
         if number > printed[code]:
             label = "note" if code in ODD else "left out"
             names = list(map(printable, report.left_out_from[code]))
-            rest = ["... (chunksink ledger --json has all)"] * (len(names) > _SHOWN_NAMES)
+            rest = ["... (chunksink ledger --limit 1000 shows more)"] * (len(names) > _SHOWN_NAMES)
             remedy = f"; {MEANINGS[code][1]}" if code in WITH_REMEDY else ""
             yield f"{label}: {code} {number:,} ({', '.join(names[:_SHOWN_NAMES] + rest)}){remedy}"
 

@@ -25,10 +25,10 @@ def command(adopt: bool, as_json: bool) -> None:
     of generations is completed.
 
     `sync --plan HASH` executes exactly this plan on the live index, or refuses if chunks or engines have changed. The
-    first 12 digits are enough. For a first index or a new sink, run `sync` without --plan.
-    If a sync would stop because it would remove a large share of the index, the plan names the option that allows it.
-    If the records of the home were lost, the plan cannot tell whether a sync would stop; its error names the option.
-    Seconds are shown after a run has measured this machine, a cost if an endpoint and token_price are set.
+    first 12 digits are enough. For a first index or a new sink, run `sync` without --plan. If a sync would stop because
+    it would remove a large share of the index, the plan names the option that allows it. If the records of the home
+    were lost, the plan cannot foresee that a sync would stop; the sync names the option then. Seconds are shown after a
+    run has measured this machine, a cost if an endpoint and token_price are set.
 
     \b
     Examples:

@@ -33,6 +33,8 @@ def command(file: Path, check: bool, deep: bool) -> int:
       chunksink prove index.json --check
     """
     saved = _read(file) if check else None
+    if not file.absolute().parent.is_dir():
+        raise Refusal(f"{file.parent} is no folder: make it first, or name another file", Exit.USAGE)
     with open_index() as index:
         report = index.verify(deep=deep, recall=True)
         proof = proof_of(index.config, report)

@@ -64,7 +64,9 @@ def command(
     """
     if fail_if_drop is not None:
         if options["require_eval"] is None:
-            raise click.UsageError("--fail-if-drop limits what --require-eval compares: add --require-eval FILE")
+            raise click.UsageError(
+                "--fail-if-drop limits the drop that --require-eval accepts: add --require-eval FILE"
+            )
         options["fail_if_drop"] = fail_if_drop
     with open_index(model=model, precision=precision) as index:
         report = index.rebuild(**options)

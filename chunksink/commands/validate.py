@@ -43,7 +43,7 @@ _SHOWN_PROPOSALS = 20
 @click.option(
     "--fields",
     is_flag=True,
-    help="Also report which fields of the index the chunks fill, and which values and paths no field reads.",
+    help="Also report which fields of the index the chunks fill, and which parts of the chunks no field reads.",
 )
 @click.option("--all", "show_all", is_flag=True, help="Print every finding as it is found, not five for each code.")
 @click.option("--jobs", type=click.IntRange(min=1), help="Processes to use.  [default: by size of the input]")

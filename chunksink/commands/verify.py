@@ -33,7 +33,7 @@ def command(deep: bool, repair: bool, allow_deletions: int, adopt: bool, as_json
     separately. Sources that are held, because their chunks are missing or invalid, are not compared. The digest depends
     on the content alone: the same sink of two homes with the same chunks, model and fields has the same digest.
     Exits with 5 if an engine does not answer, else with 4 if something differs and was not repaired, else with 3 if
-    sources are held.
+    sources are held. With --repair the exit codes are those of `sync`.
 
     \b
     Examples:
@@ -83,7 +83,7 @@ def _lines(report: "VerifyReport") -> Iterator[str]:
         yield from recall_lines(name, sink.recall)
         yield f"  digest {sink.digest}"
     if report.ok and len({sink.digest for sink in report.sinks.values()}) > 1:
-        yield "Digests are comparable only within the same sink: vectors and refused documents change them"
+        yield "Digests of two sinks may differ: compare a digest with that of the same sink in another home"
     yield from (Note(f"{name}: {error}") for name, error in report.failed.items())
     yield from map(Note, (*_held(report), *unconfigured_lines(report.unconfigured), *unbuilt_lines(report.unbuilt)))
 

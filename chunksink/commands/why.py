@@ -25,8 +25,8 @@ def command(name: str, as_json: bool) -> int:
     """Explain everything known about one chunk. CHUNK_ID is its id, a unique beginning of it, or the id of its
     document in the engines. FILE is a name that `chunksink search` shows; its first chunk is explained.
 
-    Shown are its places in the chunks and whether they count, whether its source is held and why, whether its vector
-    is cached, and what each engine confirmed and has now. Exits with 5 if an engine does not answer.
+    Shows where it occurs in the partitions and which occurrence is indexed, whether its source is held and why,
+    whether its vector is cached, and what each engine confirmed and has now. Exits with 5 if an engine does not answer.
 
     \b
     Examples:

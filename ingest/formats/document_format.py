@@ -73,7 +73,7 @@ class DocumentFormat(CutByPolicy, Format):
 
     @abstractmethod
     def convert(self, data: bytes, left_out: Counter[str]) -> tuple[Structure, Places]:
-        """The document of a non-empty file; counts parts without text. An exception means a broken file."""
+        """The document of a non-empty file; counts parts that are left out. An exception means a broken file."""
 
     def read(self, source: Source) -> Iterator[Item]:
         _ = self.parser  # raises if a library is missing

@@ -221,7 +221,8 @@ def _without_marks(markdown: str, notes: list[Link | str]) -> Structure:
     """The document of the Markdown, with links and anchors at the marks, and addresses in the text as links."""
     from chunksink.ingest.formats.markdown.structure import parse
 
-    # The text is normalised with the marks in it, so that offsets stay the same when it is parsed without them.
+    # The first parse normalises the text with its marks. So nothing is left to normalise for the second one, and the
+    # two texts differ only by the marks.
     marked = _SPACE_AFTER_MARKS.sub(r"\1", parse(markdown).text)
     document = parse(_MARK.sub("", marked))
     begins = [block.start for block in document.blocks]
@@ -252,7 +253,8 @@ def _anchor_of(heading: Any) -> str:
 
 
 def _tidy_table(table: Any) -> None:
-    """Makes the first row the header. A table of one column, or with blocks in its cells, becomes its cells."""
+    """Makes the first row the header. A table of one column without a header, or with headings, code or
+    tables in its cells, is replaced by the content of its cells."""
     rows = table.xpath("./tr|./thead/tr|./tbody/tr|./tfoot/tr")
     has_blocks = sum(1 for _ in table.iter("table", "pre", *_HEADINGS)) > 1
     is_column = next(table.iter("th"), None) is None and all(len(row) <= 1 for row in rows)

@@ -257,7 +257,8 @@ def _open_archive(data: bytes, *, most: int = 512 * 2**20, largest: int = 64 * 2
 
 
 def _parse_xml(data: bytes) -> Any:
-    """The root element without entities and comments. The last alternative with text is kept, else the last one."""
+    """The root element without entities and comments. Of the alternatives in an `AlternateContent` element
+    one is kept: the last with text, else the last."""
     from lxml import etree
 
     root = etree.fromstring(data, etree.XMLParser(resolve_entities=False, no_network=True, remove_comments=True))

@@ -45,7 +45,7 @@ class PdfFormat(DocumentFormat):
                 parts += parts_of_lines([*lines, ""], levels, number + 1)
             stated = pdf.get_metadata_dict()
         document, places = build_document(parts)
-        is_scan = not document.blocks and left_out.pop(_WITHOUT_TEXT)
+        is_scan = not document.blocks and left_out.pop(_WITHOUT_TEXT, 0)
         document = replace(document, notice_codes=frozenset({SCAN_WITHOUT_TEXT} if is_scan else ()))
         return with_metadata(document, {"title": stated["Title"], "creator": stated["Author"]}), places
 

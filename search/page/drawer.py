@@ -10,7 +10,8 @@ from chunksink.search.question import LEGS_OF
 
 @dataclass(frozen=True)
 class Bar:
-    """`percent` of the longest possible bar; `start` is the end of the previous bar of the sum."""
+    """The share of one leg. `percent` is its length. In the bar of the sum it begins at `start`, where the bar of the
+    previous leg ends."""
 
     leg: str
     found: bool
@@ -77,6 +78,6 @@ def _percent(points: float, whole: float) -> float:
 def _how(answer: Answer, *, fused: bool) -> str:
     if answer.sort is not None:
         return formula(answer, fused=fused)
-    best = "first place" if answer.fusion == "ranks" else "best"
-    width = f"the full width is {best} in both" if fused else "bars are relative to the best hit on this page"
-    return f"{formula(answer, fused=fused)}; {width}"
+    best = "first" if answer.fusion == "ranks" else "best"
+    full = f"a hit that is {best} in both searches" if fused else "the best hit of this page"
+    return f"{formula(answer, fused=fused)}; {full} has a full bar"

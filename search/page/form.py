@@ -43,7 +43,11 @@ PARAMETERS = (
     Parameter("all", "yes or no", "return every matching chunk instead of each source once"),
     Parameter("context", "number", "how many chunks to add before and after each hit", 0, MOST_CONTEXT),
     Parameter("fusion", "text", "how hybrid mode combines the two searches: by scores (the default) or ranks"),
-    Parameter("sort", "text", "list the documents that have every word, by this field; -field: highest value first"),
+    Parameter(
+        "sort",
+        "text",
+        "sort all documents that have every word of the query by this field; -field: highest value first",
+    ),
     Parameter("explain", "yes or no", "add the contributions of both legs and all fields of the document"),
     Parameter("tenant", "text", "search only the documents of this tenant; an empty name is refused"),
 )
@@ -69,6 +73,11 @@ class SearchForm:
     sort: str | None = None
     explain: bool = False
     tenant: str | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is asked. Without a query, a sort order lists all documents."""
+        return not (self.q.strip() or self.sort)
 
     def question(self, fields: FieldSet, facets: tuple[str, ...] | None = None) -> Question:
         return Question(
@@ -114,8 +123,9 @@ def read(
 ) -> SearchForm:
     """Read the parameters of an address. Empty fields of a form are ignored.
 
-    `strict` is for the API: names that are not `known`, and second values, are refused. An empty tenant is kept, so
-    that it is refused later: a program that lost its tenant's name must not see all documents.
+    `strict` is for the API: it refuses names that are not `known`, and a second value of a parameter that is not a
+    list. It keeps an empty tenant, which is refused later: a program that lost its tenant's name must not see all
+    documents.
     """
     fields: dict[str, list[str]] = {}
     for name, value in pairs:

@@ -72,12 +72,11 @@ class HtmlPages:
         return self._page("search.html", caller, problem.status if problem else 200, problem=problem, **values)
 
     def _search(self, caller: Caller, form: SearchForm) -> tuple[Answer | None, str]:
-        """The answer, or None if the query is empty, and when the index was last updated."""
+        """The answer (None if nothing is asked), and when the index was last updated."""
         access = caller.access(form.tenant, required=self._site.tenants_required)
         own = [f"{CUSTOM}{name}" for name in self._site.fields.choices()]
         question = form.question(self._site.fields, (*views.FACETS, *own, IN_EVERY_DOCUMENT))
-        is_asked = form.q.strip() or form.sort
-        answer = self._site.search(question, access, caller) if is_asked else None
+        answer = None if form.is_empty else self._site.search(question, access, caller)
         return answer, self._site.answers.updated_at()
 
     def _values(self, form: SearchForm, answer: Answer | None, updated_at: str) -> dict[str, Any]:
@@ -130,7 +129,7 @@ class HtmlPages:
             place=views.place_of(found.document, self._site.source_url),
             form=form,
             passages=views.passages(found),
-            back=form.url(context=0) if form.q.strip() else None,
+            back=None if form.is_empty else form.url(context=0),
             wider=None if whole or wider == form.context else views.chunk_url(chunk_id, form, wider),
         )
 

@@ -104,7 +104,8 @@ def _internal(message: str, where: str) -> SinkError:
 
 
 def _status(error: Exception) -> int | None:
-    """The HTTP status. For one without a class, Chroma raises a bare Exception whose context is httpx's error."""
+    """The HTTP status. If Chroma has no exception class for it, it raises an Exception with httpx's error as
+    context."""
     context = error if hasattr(error, "response") else error.__context__
     status = getattr(getattr(context, "response", None), "status_code", None)
     return status if isinstance(status, int) else None

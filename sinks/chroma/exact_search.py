@@ -51,7 +51,7 @@ Read = Callable[["Collection", Sequence[Filter], dict[str, "Candidates | None"]]
 def of_few(
     collection: "Collection", filters: Sequence[Filter], _known: dict[str, "Candidates | None"], *, more_than: int
 ) -> Candidates | None:
-    """The documents that pass the filters. None if there are over 1,000, or not more than the graph found
+    """The documents that pass the filters. None if there are over 1,000, or if the graph has already found as many
     (`more_than`)."""
     candidates = _read(collection, filters, _FEW)
     return candidates if candidates is not None and len(candidates.ids) > more_than else None

@@ -37,7 +37,7 @@ class Folder:
         return handle
 
     def open(self, build_id: str, *, writing: bool) -> Handle:
-        """Open a build. For a writer it is opened on first use if the seal has its state.
+        """Open a build. If its seal records its state, a writer opens it in Chroma only on first use.
 
         Importing Chroma and opening a build take most of a second, which is most of the time of a sync without changes
         (ADR 0020).

@@ -76,8 +76,8 @@ class Cached(Generic[T]):
 class Handle:
     """A collection at `where`, opened on first use. Until then `peek` may return its size and metadata.
 
-    Calls of Chroma run within `turn`; after one that loaded the vectors, within `shared`, which several threads may
-    have at once. Two threads that load vectors at the same time crash the process.
+    Calls of Chroma run within `turn`. Once a call has loaded the vectors, later calls run within `shared`, which
+    several threads may have at once. Two threads that load vectors at the same time crash the process.
     """
 
     def __init__(
@@ -150,7 +150,7 @@ class Handle:
         return self._unopened() is not None
 
     def graph_size(self) -> int | None:
-        from chunksink.sinks.chroma.probe import graph_size  # lazy: `python -m` warns about imported modules
+        from chunksink.sinks.chroma.probe import graph_size  # here: `python -m` warns if it is imported
 
         return None if self._database is None else graph_size(self._database.parent)
 

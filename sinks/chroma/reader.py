@@ -125,7 +125,7 @@ class ChromaReader:
             without_text = sum(not parent for parent in parents.values())
             if not without_text or len(hits) >= limit or len(found) < requested:
                 break
-            requested = limit + 2 * without_text
+            requested = limit + 2 * (len(found) - len(hits))
         of_few = partial(exact_search.of_few, more_than=len(found))
         if len(found) < requested and (compared := compare(of_few)) is not None:
             return compared

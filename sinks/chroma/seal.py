@@ -178,5 +178,5 @@ def _has_writer(path: Path) -> bool:
 
 def _lock_as_writer(path: Path) -> Callable[[], None]:
     handle = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    fcntl.flock(handle, fcntl.LOCK_SH)  # shared: the writer may have a second handle
+    fcntl.flock(handle, fcntl.LOCK_SH)  # shared: this process may have opened the build twice
     return lambda: os.close(handle)

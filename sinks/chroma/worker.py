@@ -35,7 +35,7 @@ _FORWARDED = frozenset(
 
 
 class Worker:
-    """A process that fills one build below `root`. When this process ends, it ends before its next turn."""
+    """A process that fills one build below `root`. If its parent ends, it ends, too, before its next turn."""
 
     def __init__(self, root: Path, *, store_text: bool) -> None:
         self._root = root

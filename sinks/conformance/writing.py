@@ -49,7 +49,7 @@ class SinkConformance:
     """Inherit it and define the fixture `connect`."""
 
     rounds = 25
-    """Of random edits; fewer for an engine that takes long to confirm each."""
+    """The number of rounds of random edits. Set fewer for an engine that takes long to confirm each."""
     many = 700
     """Families that are written at once."""
 

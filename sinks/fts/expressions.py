@@ -62,11 +62,8 @@ def longer(query: Query) -> str:
 
 
 def guessed(query: Query) -> str:
-    """The uncertain part of `longer`: rows found by `Beginning.guessed` alone. Their word has the stem of a guess, but
-    may begin differently.
-
-    Empty if there are no guesses.
-    """
+    """The uncertain part of `longer`: rows that match only by the stem of a guess (`Beginning.guessed`). Their word
+    perhaps does not begin as typed. Empty if there are no guesses."""
     if not (guesses := beginning_of(query.prefix).guessed):
         return ""
     return f"({any_of(guesses)}) NOT ({' OR '.join([word(query.prefix), *_stem_prefixes(query.prefix)])})"

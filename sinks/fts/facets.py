@@ -58,8 +58,8 @@ class _Pairs(NamedTuple):
 
 
 class _Table:
-    """All rows, or those of one answer. A column is stored as its distinct contents, and for each row the number of its
-    content."""
+    """All rows, or those of one answer. A column is stored as a list of its distinct contents, and for each row an
+    index of that list."""
 
     def __init__(self, connection: schema.Connection, where: str = "", values: Sequence[str] = ()) -> None:
         self.requested = 0

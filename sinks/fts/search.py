@@ -114,8 +114,8 @@ class Search:
     def _prefix_weight(self, query: Query) -> float:
         """The weight of longer words that begin with the last word of the query.
 
-        Without the last word itself they are rarer, so their idf would be too high. The weight lowers it to the idf of
-        all of them together with the last word.
+        Without the last word itself, the longer words are in fewer rows, so their idf would be too high. The weight
+        lowers it to the idf of the last word and the longer ones as one term.
         """
         if not query.prefix:
             return statements.PREFIX_WEIGHT

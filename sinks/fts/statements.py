@@ -29,7 +29,8 @@ _PLACES = (
 ROWS = f"SELECT DISTINCT place.doc AS row FROM {_PLACES}"
 """The rows that have any of the runs in a JSON list."""
 
-# The members of each part: its number, an expression for an index, and where needed a pattern for the text.
+# These statements get a JSON list with a `part` for each search term. Its members: the number of the term, an
+# expression for an index, and where needed patterns for the text.
 _NUMBER, _EXPRESSION, _PATTERNS = (f"json_extract(part.value, '$[{place}]')" for place in range(3))
 _TEXT_MATCHES = f"{_HAS_MATCH}({_PATTERNS}, {', '.join(f'candidate.{name}' for name in SEARCHED)})"
 _OF_WORDS = (
@@ -55,13 +56,13 @@ _OF_SHORTS = (
 _PHRASES = re.compile(r'"(?:[^"]|"")*"(?: \*)?')
 
 PREFIX_WEIGHT = 0.5
-"""For words that begin with the last word, because it may be complete."""
+"""The weight of words that only begin with the last word: the last word may be complete."""
 JOINED_WEIGHT = 0.5
 """The weight of a joined word (dry-run) whose parts are adjacent, and of a compound. It counts in addition to those of
 the parts."""
 _INCOMPLETE = 0.85
-"""Factor of a row that lacks one of a few words. Also of a row that has none of them in its text, because all passages
-of a source have the same title."""
+"""In short queries, the factor of a row that lacks one of the words, or has none of them in its text: a match in the
+title says little, because all passages of a source have the same title."""
 _WEIGHTS = ", ".join(map(str, WEIGHTS.values()))
 _ROW_MATCHES = "row IN (SELECT rowid FROM documents_fts WHERE documents_fts MATCH ?)"
 

@@ -22,7 +22,7 @@ _TRIES = 10
 _UMLAUTS = (("ae", "ä"), ("oe", "ö"), ("ue", "ü"))
 _FORMS = 20
 """How many documents are read for the spelling of a word."""
-# Only words with the same first letter: few typos are there, and this took 20 to 30 ms for 80,000 texts.
+# Only words with the same first letter: few typos are there, and even so it takes 20 to 30 ms for 80,000 texts.
 _VOCABULARY = "SELECT term FROM documents_vocabulary WHERE term >= ? AND term < ? AND length(term) BETWEEN 3 AND ?"
 
 
@@ -53,7 +53,8 @@ def _nearest(connection: schema.Connection, word: str, filters: Sequence[Filter]
 
 
 def _near_stems(connection: sqlite3.Connection, typed: str, tenant: Tenant | None) -> list[str]:
-    """Stems that resemble as many first letters of the word as the stem has: the typo may be in the ending.
+    """Stems that resemble a beginning of the word. Each is compared with as many first letters of the word as it has
+    itself, because the typo may be in the ending.
 
     For a tenant, only stems that occur in its documents.
     """

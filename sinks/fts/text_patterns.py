@@ -53,8 +53,8 @@ _WORD = re.compile(rf"(?>(?:(?<![{_BEFORE}\w])[{_BEFORE}]++)?)\w+(?:[{_HYPHENS}+
 
 @dataclass(frozen=True)
 class TextCheck:
-    """A check of rows that match `expression` and got its score times `weight`: if their text does not match `pattern`,
-    they lose most of this score."""
+    """Rows that match `expression` have `weight` times its BM25 score. Those whose text does not match `pattern` lose
+    most of it."""
 
     expression: str
     weight: float

@@ -70,7 +70,7 @@ def composed(run: str) -> list[str]:
 
 
 REMOVABLE_SUFFIXES = ("", "ness", "e", "l")
-"""Suffixes that the stemmer removes. Adding one of them turns most stems into words with that stem."""
+"""For most stems, the stem plus one of these suffixes is a word that the stemmer reduces to that stem."""
 
 
 def stems_of(words: Sequence[str]) -> dict[str, str]:
@@ -112,7 +112,7 @@ _ENDING_LIST = """
 """
 _ENDINGS = tuple(_ENDING_LIST.split())
 _AFTER_DOUBLED = ("ed", "ing")
-"""Endings after a doubled letter: `stopp` is not a stem."""
+"""Endings tried after a doubled letter: `stopp` may become `stopped`, whose stem is `stop`."""
 
 
 @dataclass(frozen=True)
@@ -120,10 +120,10 @@ class Beginning:
     """Terms that together find all words with a beginning."""
 
     exact: str
-    """The typed text, perhaps with one of `REMOVABLE_SUFFIXES`: of the forms whose stem the typed text begins with, the
-    one with the longest stem. The stems of most words that begin as typed begin with that stem."""
+    """The typed text with one of `REMOVABLE_SUFFIXES`, chosen for its stem: the longest one that the typed text begins
+    with. As a prefix, this stem finds most words that begin as typed."""
     guessed: tuple[str, ...] = ()
-    """Words that may begin as typed although their stems do not begin with that of `exact`."""
+    """Other words that may begin as typed. Their stems do not begin with the stem of `exact`."""
 
 
 @lru_cache(maxsize=1024)

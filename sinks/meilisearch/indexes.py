@@ -81,7 +81,7 @@ class Indexes:
 
     def find(self, build_id: str, *, unmarked: bool = False) -> ServerIndex:
         """The index of a build, even if it was never signed. With `unmarked` also the index under the public name, if
-        it may have lost its marker; the caller must know that it is this build."""
+        it seems to have lost its marker: then it counts as this build."""
         indexes = sorted(self._all(), key=lambda index: index.name != self.public)  # prefer the live one
         indexes = [index for index in indexes if not self._is_leftover(index)]
         for index in indexes:

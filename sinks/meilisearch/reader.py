@@ -32,7 +32,7 @@ _SOURCE_FIELDS = frozenset(
         *("extension", "source_folder", "size_bytes"),
     )
 )
-"""Fields that are equal in all documents of a family, so that any of them can represent it."""
+"""Fields with one value in all documents of a family, so that any document can represent the family."""
 
 
 class MeilisearchReader:
@@ -108,7 +108,7 @@ class MeilisearchReader:
                 "limit": requested,
                 "attributesToRetrieve": ["id", "parent_id", *{one.field for one in filters}],
                 "showRankingScore": True,
-                # Null would keep the index's own attribute.
+                # Not None, which would mean the index's own distinct attribute.
                 **({"distinct": PRIMARY_KEY} if every else {}),
                 **more,
             }
@@ -127,7 +127,8 @@ class MeilisearchReader:
             ended = all(len(answer["hits"]) < requested for answer in answers)
             if exact or (every and (len(found) >= limit or ended)):
                 return list(found.values())[:limit]
-            # Meilisearch ignores case in filters. Another document of a family may pass, so request all and more.
+            # Meilisearch ignores case in filters, so some hits do not pass. Another document of their family may pass:
+            # request every document of a family, and more hits.
             every, requested = True, requested * _DEEPER
 
     def _steps(self, query: str, filters: Sequence[Filter]) -> list[Step]:
@@ -232,7 +233,8 @@ class MeilisearchReader:
         same = {**question, **_ONE_PAGE, "facets": [field]}
         having = (rows.conditions([Filter(field, any_of=(_value(field, value),))]) for value in values)
         answers = self._ask([same | {"filter": [*question["filter"], *one]} for one in having])
-        # At least one, because a filter does not find a value that is too long. Facet counts have no limit, totals do.
+        # The facet count is preferred, because Meilisearch limits `totalHits`. At least one: the value exists, but a
+        # filter does not find it if it is too long.
         return {
             value: max(1, answer.get("facetDistribution", {}).get(field, {}).get(value, answer["totalHits"]))
             for value, answer in zip(values, answers, strict=True)

@@ -146,7 +146,7 @@ class Connections:
             is_readable, _, _ = select.select([connection], [], [], 0)
             if not is_readable:
                 return connection
-            connection.close()  # the server sends nothing to an idle connection, except that it ends
+            connection.close()  # an idle connection is only readable if the server has ended it
 
     def _opened(self) -> Connection:
         connection = self._server.connect()

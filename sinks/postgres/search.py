@@ -23,8 +23,9 @@ from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece, Sort
 _BY_LENGTH = 1
 """PostgreSQL's code for dividing a rank by 1 + the logarithm of the document's length."""
 _MOST_RANK = 5.0
-"""The ranks of one word rarely differ by a larger factor. So a word is common if it weighs less than the rarest word's
-weight divided by this number. Documents that have only common words are not ranked at first."""
+"""A word is common if it weighs less than the rarest word's weight divided by this number. The ranks of one word in two
+documents rarely differ by a larger factor, so a common word hardly ever outweighs a rare one. Documents that have only
+common words are not ranked at first."""
 _MOST_COUNTED = 5000
 """Counting the documents with a word ends here, because it takes long. The number is then estimated."""
 _READ_FOR_SPELLING = 100

@@ -25,7 +25,7 @@ _LONGEST = 200
 _ASCII_WORD = re.compile(f"[0-9a-z]{{1,{_LONGEST}}}")
 _MAX_TERMS = 48
 _OF_PREFIX = 0.5
-"""The factor of words that begin with the last word, because it may be complete."""
+"""The weight of words that only begin with the last word: the last word may be complete."""
 
 
 def indexed(document: Document) -> list[str]:

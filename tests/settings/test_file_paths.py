@@ -134,3 +134,10 @@ def test_token_when_not_a_usable_digest_is_refused_without_showing_it(digest: st
     with pytest.raises(ConfigError, match=r"^CHUNKSINK_TOKENS: `tokens`") as caught:
         load_config({}, {"CHUNKSINK_TOKENS": f"{digest}=acme"})
     assert digest not in str(caught.value)
+
+
+@pytest.mark.promise(12)
+def test_token_in_the_place_of_the_tenant_is_not_shown() -> None:
+    with pytest.raises(ConfigError, match="entry 2") as caught:
+        load_config({}, {"CHUNKSINK_TOKENS": f"{sha256(b'x').hexdigest()}=acme,beta=my-own-token"})
+    assert "my-own-token" not in str(caught.value)

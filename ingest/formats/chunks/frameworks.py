@@ -40,7 +40,8 @@ class FrameworkText(NamedTuple):
 
 
 def find_text(record: Record) -> FrameworkText | None:
-    """The text and metadata, if the metadata names a source or a field is one that only frameworks have."""
+    """The text and metadata; None unless the metadata names a source, or the record has a field that only frameworks
+    have."""
     if "lc" in record and isinstance(record.get("kwargs"), dict):  # LangChain's `dumps` wraps objects in their class
         record = {name: value for name, value in record.items() if name not in _WRAPPER} | record["kwargs"]
     for name, table in _FIELDS:
@@ -59,8 +60,8 @@ def looks_like_row(record: Record) -> bool:
 
 
 def framework_draft(numbered: NumberedRecord, source: Source) -> Draft:
-    """Ids of frameworks change, or are shared by all chunks of a document. So they only distinguish equal texts, and
-    name sources that have no name."""
+    """Ids of frameworks change, or are shared by all chunks of a document. So they are only used to tell
+    equal texts apart, and to identify a source that the record does not name."""
     passage = find_text(numbered.record)
     if passage is None:
         raise RecordRefused(findings.FIELD_MISSING, "has no text with metadata")

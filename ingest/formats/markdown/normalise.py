@@ -61,7 +61,8 @@ def clean(text: str) -> str:
 
 
 def clean_markdown(text: str) -> str:
-    """Like `clean`, but form feeds and Unicode line separators become spaces, as Markdown does not end a line there."""
+    """Like `clean`, but without form feeds and Unicode line separators, as they do not end a line in Markdown: within a
+    line they become spaces."""
     if any(sign in text for sign in _SIGNS):
         text = _SEPARATOR.sub(lambda sign: "" if sign["edge"] else " ", text)
     return clean(text)

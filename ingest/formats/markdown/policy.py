@@ -29,8 +29,8 @@ class Policy:
     hard_max: int = 520
     overlap_percent: int = 15
     minimum: int = 0
-    """No chunk is smaller, with two exceptions: its whole section is smaller; or it is, or is next to, a table of a
-    parsed document, because such a table is never cut or joined."""
+    """Chunks are smaller in three cases only: a whole section is smaller; a table of a parsed document, which is not
+    joined with other text; and a chunk next to such a table."""
     name: str = "v1"
     rules: str = "10"
     joins_blocks: bool = False

@@ -24,7 +24,8 @@ _LINE_ENDS = {"ingress": ("\r", "\n"), "egress": ("\n",)}
 _MAX_HEADER_BYTES = 2**20
 
 _Timed = tuple[int, Event]
-"""A frame's time in microseconds, and its event. Only differences of times count, so `replay` may begin anywhere."""
+"""A frame's time in microseconds, and its event. Frames are joined by differences of times only, so `replay` may
+begin anywhere."""
 
 
 class Header(msgspec.Struct, frozen=True):
@@ -67,7 +68,7 @@ def read_events(header: Header, lines: Iterator[tuple[Line, bytes | None]]) -> I
 
 
 def _frames(header: Header, lines: Iterator[tuple[Line, bytes | None]]) -> Iterator[tuple[int, Event | Notice]]:
-    """Every frame with its time: an event, or a notice about an unknown code."""
+    """Every frame but resizes, with its time: an event, or a notice about an unknown code."""
     at = ordinal = 0
     for line, data in lines:
         if line.start == 0 or (data or b"").startswith(b"#"):

@@ -106,8 +106,8 @@ class PaneChunker:
         return "direction" if event.direction != self._last.direction else None
 
     def _break(self, boundary: Boundary) -> None:
-        # The next chunk can be joined to the last one only across these two. So a later boundary replaces these, but no
-        # other.
+        # The next chunk can be joined to the last one if nothing but `limit` or `direction` is between them. So these
+        # two are replaced by a later boundary; any other boundary stays.
         if self._boundary in ("limit", "direction"):
             self._boundary = boundary
         if self._open is not None:

@@ -50,7 +50,7 @@ class RowsFormat(CutByPolicy, Format):
         return {**NAMES, **{role: (name,) for role, name in self.fields.items()}}
 
     def match(self, record: Record, *, is_alone: bool = False) -> Match:
-        """Never more than POSSIBLE: a record of another format without a required field often looks like a row."""
+        """Never more than POSSIBLE: a record of another format that lacks a required field often looks like a row."""
         return Match.POSSIBLE if is_row(record, self.names, is_alone=is_alone) else Match.NO
 
     def read(self, source: Source) -> Iterator[Item]:

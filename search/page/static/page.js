@@ -27,7 +27,8 @@ function address() {
   return text ? `/?${text}` : "/";
 }
 
-// `how` is what happens to the address: "push", "replace", "same" (unchanged) or "back" (already set by the browser).
+// `how` is what happens to the address: "push" or "replace" after a change of the form, "link" for that of a link, "same"
+// (unchanged) or "back" (already set by the browser).
 async function go(url, how) {
   clearTimeout(timer);
   if (running) running.abort();
@@ -36,12 +37,11 @@ async function go(url, how) {
   results.setAttribute("aria-busy", "true");
   try {
     const answer = await fetch(url, { signal: mine.signal, headers: { Accept: "text/html" } });
-    if (answer.status === 401) return location.assign(url);
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
-    if (!fresh.querySelector("#results")) throw new Error("not a page of results");
-    if (how === "push") history.pushState(null, "", url);
+    if (!fresh.querySelector("#results")) return location.assign(url); // to sign in, or to see the error
+    if (how === "push" || how === "link") history.pushState(null, "", url);
     if (how === "replace") history.replaceState(null, "", url);
-    show(fresh, how === "back");
+    show(fresh, how === "link" || how === "back");
   } catch (error) {
     if (error.name === "AbortError") return;
     say("Cannot reach the server. Check the connection and try again.");
@@ -79,7 +79,7 @@ function replace(selector, fresh) {
 // The focused box has been replaced by a new element.
 function keepFocus(focused) {
   if (focused.isConnected || !focused.name) return;
-  for (const input of document.querySelectorAll("#facets input")) {
+  for (const input of document.querySelectorAll("#facets input, #facets select")) {
     if (input.name === focused.name && input.type === focused.type && (input.type !== "checkbox" || input.value === focused.value)) {
       input.focus();
       return;
@@ -128,8 +128,7 @@ document.addEventListener("click", (event) => {
   if (searches && link.dataset.go !== undefined) {
     event.preventDefault();
     typedAt = 0;
-    go(link.getAttribute("href"), "push").then(() => {
-      updateForm(new URL(link.href));
+    go(link.getAttribute("href"), "link").then(() => {
       if (link.closest(".paging")) scrollTo(0, 0);
     });
   } else if (link.classList.contains("context")) {
@@ -143,10 +142,7 @@ function modes() {
   return form.querySelectorAll("input[name=mode]");
 }
 
-// A link may have changed the mode.
-function updateForm(url) {
-  for (const radio of modes()) radio.checked = radio.value === (url.searchParams.get("mode") ?? "hybrid");
-}
+
 
 async function context(link) {
   const hit = link.closest(".hit");

@@ -86,6 +86,15 @@ def test_facets_conditions_and_paging_work_without_a_page_load(open_page: Any) -
     assert page.evaluate("window.stayed"), "the page was not loaded again"
 
 
+def test_suggestion_replaces_the_query_in_the_form(open_page: Any) -> None:
+    page = open_page("/?q=sleepps&mode=keyword")
+    page.locator(".notice a").click()
+    settle(page, "/?q=sleep&mode=keyword")
+    assert page.locator("#q").input_value() == "sleep"
+    page.get_by_role("checkbox", name="Every passage").check()
+    settle(page, "/?q=sleep&mode=keyword&all=1")
+
+
 def test_back_and_forward_restore_a_mode_that_is_not_always_offered(browser: Browser, address: str) -> None:
     page = browser.new_page()
     page.goto(f"{address}/?q=cat&mode=engine")
@@ -320,6 +329,19 @@ def test_unreachable_server_shows_an_error(browser: Browser, legs: Legs) -> None
     page.locator("#q").fill("cats")
     page.wait_for_selector("#outcome .without")
     page.close()
+
+
+def test_error_of_the_server_is_shown(browser: Browser, legs: Legs) -> None:
+    answers = LegAnswers(legs)
+    with served(make_app(site_over(answers))) as address:
+        page = browser.new_page()
+        page.goto(f"{address}/?q=cat")
+        answers.before = lambda: {}["a bug"]
+        page.locator("#q").fill("cats")
+        page.wait_for_url("**/?q=cats")
+        page.wait_for_function("() => !document.querySelector('#results')")
+        assert "bug" in page.locator("body").inner_text()
+        page.close()
 
 
 def test_sign_in_leads_to_the_requested_search(browser: Browser, legs: Legs) -> None:

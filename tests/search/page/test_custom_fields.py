@@ -148,3 +148,33 @@ def test_facet_is_chosen_and_removed_in_the_browser(browser: Browser, address: s
         settle(page, "/?q=cat&mode=keyword")
     assert page.locator("[value^='hidden=']").count() == 0, "nothing to choose: it is no filter"
     page.context.close()
+
+
+def test_several_days_can_be_chosen(browser: Browser, address: str) -> None:
+    page = browser.new_context().new_page()
+    page.set_default_timeout(10_000)
+    page.goto(f"{address}/?q=cat&mode=keyword")
+    for day in ("2026-01-01", "2026-02-01"):
+        page.get_by_role("checkbox", name=day).check()
+        page.wait_for_function("day => location.search.includes(day)", arg=day)
+        page.wait_for_function("day => document.querySelector('.chips')?.textContent.includes(day)", arg=day)
+    assert sorted(titles(page)) == ["0.md", "1.md"]
+    page.context.close()
+
+
+def test_sorted_list_of_all_documents_keeps_its_form(browser: Browser, address: str) -> None:
+    page = browser.new_context().new_page()
+    page.set_default_timeout(10_000)
+    page.goto(f"{address}/?sort=project")
+    page.get_by_label("Sort by").focus()
+    page.get_by_label("Sort by").select_option("-priority")
+    settle(page, "/?sort=-priority")
+    assert titles(page)[:2] == ["3.md", "2.md"]
+    assert page.evaluate("document.activeElement.name") == "sort", "the focus stays"
+    page.locator(".hit .title").first.click()
+    page.get_by_role("link", name="Back to the results").click()
+    page.wait_for_url("**/?sort=-priority")
+    page.get_by_label("Sort by").select_option("")
+    settle(page, "/")
+    assert not page.get_by_label("Sort by").is_visible()
+    page.context.close()

@@ -331,3 +331,19 @@ def test_reader_beside_an_open_writer_shows_no_removed_documents(
     with closing(sink.reader(signed.build_id)) as reader:
         shown = reader.query(vector("x"), 20, families=lambda ids: {id: everything[id] for id in ids})
         assert {hit.id for hit in shown} == everything.keys() - removed
+
+
+def test_rows_of_another_program_and_empty_texts_take_no_place_among_hits(
+    sink: ChromaSink, build: ChromaBuild, signed: Marker
+) -> None:
+    """The nearest are four foreign rows without metadata and a document without text."""
+    build.replace([family("empty", [""]), *(family(f"f{number}", ["x"]) for number in range(20))])
+    build.close()
+    program = (
+        "import sys, chromadb; near = list(map(float, sys.argv[2].split())); "
+        "chromadb.PersistentClient(sys.argv[1]).get_collection('chunks')"
+        ".add(ids=['1', '2', '3', '4'], embeddings=[near] * 4)"
+    )
+    run_program(program, sink.address(signed.build_id)["path"], " ".join(map(str, vector(""))))
+    with closing(sink.reader(signed.build_id)) as reader:
+        assert len({hit.parent_id for hit in reader.query(vector(""), 10)}) == 10
