@@ -145,8 +145,8 @@ class Validation:
                 detail = f"chunk_id {repeated.chunk_id!r:.120} is also on line {repeated.earlier_line}"
                 self._report(key, repeated.line, [Problem(findings.DUPLICATE_IDS, detail)])
             for old in _reading(inventory.outdated_versions(file)):
-                retired = f"not indexed: {_several(old.chunks, 'chunk')} of {_several(old.versions, 'version')}"
-                detail = f"{retired}; source {old.source!r:.120} has another source_checksum further down"
+                retired = f"{_several(old.chunks, 'chunk')} of {_several(old.versions, 'version')}"
+                detail = f"{retired}: not indexed, as source {old.source!r:.120} has another source_checksum below"
                 self._report(key, old.line, [Problem(findings.SEVERAL_VERSIONS, detail, Severity.WARNING)])
         except _ReadFailed as error:
             self._report(key, lines + 1, [Problem(findings.UNREADABLE, str(error))])

@@ -44,7 +44,7 @@ def formula(answer: Answer, *, fused: bool) -> str:
 
 
 def rerank_text(rerank: Reranked) -> str:
-    return f"the reranker's score {rerank.score:.4g} decides the place; it was place {rerank.place} before"
+    return f"score {rerank.score:.4g} of the reranker decides the place; it was place {rerank.place} before"
 
 
 def facts(document: Document) -> Iterator[tuple[str, str]]:

@@ -34,7 +34,7 @@ def command(file: Path, check: bool, deep: bool) -> int:
     """
     saved = _read(file) if check else None
     if not file.absolute().parent.is_dir():
-        raise Refusal(f"{file.parent} is no folder: make it first, or name another file", Exit.USAGE)
+        raise Refusal(f"there is no folder for {file}; make its folder first, or name another one", Exit.USAGE)
     with open_index() as index:
         report = index.verify(deep=deep, recall=True)
         proof = proof_of(index.config, report)

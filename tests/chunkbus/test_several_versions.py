@@ -19,14 +19,14 @@ def of_version(index: int, digit: str | None, uri: str = "docs/a.md", **changes:
 def details(folder: Path, *records: Record) -> list[tuple[int | None, str]]:
     found = validate(put(BusRoot(folder), "p", lines_of(records)))
     assert {(finding.code, finding.is_error) for finding in found} <= {(VERSIONS, False)}
-    return sorted((finding.line, finding.detail.partition(" are not")[0]) for finding in found)
+    return sorted((finding.line, finding.detail.partition(": ")[0]) for finding in found)
 
 
 def test_all_but_the_last_version_are_counted(tmp_path: Path) -> None:
     records = [of_version(index, digit) for index, digit in enumerate("aabacc")]
     assert details(tmp_path, *records) == [(1, "4 chunks of 2 versions")]
     assert validate(BusRoot(tmp_path))[0].detail.endswith(
-        "are not indexed: source 'docs/a.md' has another source_checksum further down"
+        ": not indexed, as source 'docs/a.md' has another source_checksum below"
     )
 
 

@@ -52,7 +52,7 @@ def test_missing_bus_deletes_nothing(synced: Shell) -> None:
         ended = synced(*command.split())
         assert (ended.code, ended.out) == (Exit.INVALID_INPUT, "")
         assert "no chunks at chunks, where 2 partitions were" in ended.err
-        assert "`mkdir -p chunks/manifest`, and `chunksink retire-partition KEY` for each" in ended.err
+        assert "`mkdir -p chunks/manifest`, then `chunksink retire-partition KEY` for each" in ended.err
     assert synced.files() == before
     synced.root.manifests.mkdir(parents=True)
     for key in ("p1", "p2"):

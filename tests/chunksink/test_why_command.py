@@ -72,7 +72,7 @@ def test_why_of_an_older_version_is_superseded(home: Home, shell: Shell) -> None
     home.sync()
     found = why(shell, CAT)
     assert found["occurrences"][0]["verdict"] == "superseded"
-    assert found["occurrences"][0]["reason"] == "by a newer version of its source in partition p2"
+    assert found["occurrences"][0]["reason"] == "by a newer version, or a copy, of its source in partition p2"
     assert copies(found) == everywhere("absent")
     assert why(shell, NEW_CAT)["occurrences"][0]["verdict"] == "current"
 
