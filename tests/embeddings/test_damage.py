@@ -26,7 +26,7 @@ pytestmark = pytest.mark.promise(8)
 FLIPS = int(os.environ.get("CHUNKSINK_BYTE_FLIPS", "80"))
 DIMENSION = 384
 ROWS = 200
-PAGE = 8192
+PAGE = 16384
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +100,7 @@ def test_byte_flip_anywhere_is_detected(original: Path, tmp_path: Path) -> None:
         costs[number % 2].append(len(encoded))
         shutil.rmtree(folder)
     for cost, share in zip(costs, (0.9, 0.4), strict=True):
-        assert sum(each <= PAGE // (4 * DIMENSION) for each in cost) >= len(cost) * share, "five rows of a page"
+        assert sum(each <= PAGE // (4 * DIMENSION) for each in cost) >= len(cost) * share, "nine rows of a page"
 
 
 @pytest.mark.parametrize("share", [0.02, 0.5, 0.9])
