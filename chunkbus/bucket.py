@@ -51,7 +51,7 @@ _DENIED = re.compile(
 
 
 class BucketStorage:
-    """Files below `s3://BUCKET/PREFIX` and its siblings. Opening it makes no request."""
+    """Files below `s3://BUCKET/PREFIX`, or the same with `gs` or `az`. Opening it makes no request."""
 
     def __init__(self, address: str) -> None:
         self.address = checked_address(address)

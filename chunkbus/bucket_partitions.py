@@ -147,7 +147,8 @@ class BucketRoot(BusRoot):
         return self._read_manifest(key)
 
     def has_chunks(self, key: str, checksum: str | None) -> bool:
-        """Whether the listing has chunks for a manifest with this checksum: a name with it, or with the key alone."""
+        """Whether the listing has a chunks file for a manifest with this checksum: named by both, or by the key
+        alone."""
         listing = self._listing()
         named = checksum is not None and _base(_chunks_name(key, checksum)) in listing.chunks.get(key, {})
         return named or f"{key}.jsonl" in listing.plain

@@ -22,8 +22,8 @@ _CANONICAL = orjson.OPT_SORT_KEYS | orjson.OPT_STRICT_INTEGER
 
 
 def canonical_text(text: str) -> str:
-    """The text with \\n as line breaks, without control characters, lone surrogates, leading byte order marks, and
-    white space at both ends."""
+    """The text with \\n as line breaks, without control characters, lone surrogates, leading byte order marks, or
+    white space at either end."""
     # Checking only the characters that are not plain ASCII is ten times faster than checking every one.
     rest = text.encode("utf-8", "surrogatepass").translate(None, _KEPT_ASCII).decode("utf-8", "surrogatepass")
     if _LINE_BREAKS.search(rest) or _INVALID.search(rest):

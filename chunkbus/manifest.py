@@ -56,8 +56,8 @@ class Tombstone(msgspec.Struct, omit_defaults=True):
     """Retires versions of a source in other partitions, if they are older than `at`, by default the manifest's
     `created_at`.
 
-    `parent_id` retires all these versions. It may be that of the source's chunks; then it does so for every tenant, or
-    only for `tenant_id` if that is given. Or it is a family key (`identity.family_key`), which includes the tenant.
+    `parent_id` retires all these versions. Its value is either the `parent_id` of the source's chunks (for every
+    tenant, or only for `tenant_id` if given) or a family key (`identity.family_key`), which includes the tenant.
     `document_id` retires the version with this id and all older ones.
     """
 

@@ -33,7 +33,7 @@ class Signature:
         return remaining_ns is not None and remaining_ns < 0
 
     def settles_in_ns(self, now_ns: int) -> int | None:
-        """Nanoseconds until every change of the file gets a new timestamp; negative if that is so now.
+        """Nanoseconds until any further change is certain to get another timestamp; negative if it already is.
 
         A timestamp far in the future is ignored: it was set explicitly, or the clock was set back. None if both
         timestamps are ignored."""

@@ -146,7 +146,7 @@ class Validation:
                 self._report(key, repeated.line, [Problem(findings.DUPLICATE_IDS, detail)])
             for old in _reading(inventory.outdated_versions(file)):
                 retired = f"{_several(old.chunks, 'chunk')} of {_several(old.versions, 'version')}"
-                detail = f"{retired}: not indexed, as source {old.source!r:.120} has another source_checksum below"
+                detail = f"{retired}: not indexed, as later lines of {old.source!r:.120} have another source_checksum"
                 self._report(key, old.line, [Problem(findings.SEVERAL_VERSIONS, detail, Severity.WARNING)])
         except _ReadFailed as error:
             self._report(key, lines + 1, [Problem(findings.UNREADABLE, str(error))])

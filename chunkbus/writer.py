@@ -105,7 +105,7 @@ class PartitionWriter:
         self._opened.__exit__(*error)
 
     def add(self, record: Record) -> None:
-        """Adds one chunk; refuses one that validation would refuse."""
+        """Adds one chunk; refuses one that breaks the contract."""
         try:
             line = orjson.dumps(record)
         except orjson.JSONEncodeError as error:
@@ -113,7 +113,7 @@ class PartitionWriter:
         self.add_line(line)
 
     def add_line(self, line: bytes) -> None:
-        """Adds one chunk as a line of JSON without the line break; refuses one that validation would refuse."""
+        """Adds one chunk as a line of JSON without the line break; refuses one that breaks the contract."""
         if b"\n" in line:
             raise InvalidChunk(f"{self._place()}: a line break in the line")
         chunk, problems = examine_line(line)

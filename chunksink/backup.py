@@ -155,7 +155,7 @@ def _unpack(file: Path, folder: Path) -> Backup:
 
 @contextmanager
 def _opened(file: Path) -> Iterator[tuple[gzip.GzipFile, tarfile.TarFile, Backup]]:
-    """The stream of the archive, the archive after its manifest, and the manifest."""
+    """The stream of the archive, the archive (its manifest is read already), and the manifest."""
     try:
         with gzip.open(file) as stream, tarfile.open(fileobj=stream, mode="r|") as tar:
             first = tar.next()
@@ -198,7 +198,8 @@ def _swap(staging: Path, home: Path) -> Path:
 
 
 def _set_aside(home: Path, name: str, aside: Path) -> None:
-    """Move a file or folder of the home aside; a database with its log, which SQLite would apply to the new file."""
+    """Move a file or folder of the home aside. The log of a database goes with it, or SQLite would apply it to the new
+    file."""
     for path in (home / name, home / f"{name}-wal", home / f"{name}-shm"):
         if path.exists():
             aside.mkdir(mode=0o700, exist_ok=True)

@@ -259,7 +259,7 @@ def _failed(error: click.ClickException, code: int, arguments: list[str]) -> int
 
 
 def _not_utf8(arguments: list[str]) -> str | None:
-    """The first argument with bytes that are not UTF-8, escaped. Only asked after an error: such a file name is
-    valid."""
+    """The first argument with bytes that are not UTF-8, escaped. To be called after an error, as such a file name is
+    valid in itself."""
     escaped = [(word, logs.encodable(word)) for word in arguments]
     return next((text for word, text in escaped if text != word), None)

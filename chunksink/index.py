@@ -5,8 +5,8 @@
 
 Each run leaves a record below `<home>/runs/`; `status`, `why`, `doctor` and searches leave none. An encoder that a run
 has loaded stays loaded for the next one. `plan` and every run that writes to the engines hold the writer's lock. A
-rebuild releases it after each batch. `verify` holds it only while it reads the chunks, and while it compares a second
-time after differences.
+rebuild releases it after each batch. `verify` holds it while it reads the chunks and, if it finds differences, while it
+compares again.
 """
 
 import os
@@ -342,7 +342,8 @@ class Index(AbstractContextManager["Index", None]):
         The default `mode` is hybrid, or keyword if no sink has vectors. `filters` are written as on the command line
         (`["year>=2020"]`), or map fields to one value or several. `sort` names a field; `-` before it means descending.
         With `collapse` each source has one hit. `context` is the number of chunks to add before and after each hit.
-        A search sees what other processes wrote before, unless another thread is just opening the new state.
+        A search sees all that other processes wrote before it began. Only while another thread is opening the new
+        state, it answers from the old one.
         """
         fields = FieldSet.of(self.config.fields)
         question = Question(

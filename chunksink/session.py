@@ -142,9 +142,9 @@ def require_chunks(root: BusRoot, home: Path) -> BusRoot:
 def keep_live_sinks(config: Config) -> Config:
     """An index in fts or Meilisearch stays there if no setting names sinks.
 
-    An index in fts stays there if MEILI_URL is set, perhaps for another program. ConfigError if the index is in
-    Meilisearch and MEILI_URL is not set. The defaults never choose both engines. So if the index is in both, a
-    setting chose them, and `config` is returned unchanged."""
+    An index in fts stays there even if MEILI_URL is set, which may be meant for another program. ConfigError if the
+    index is in Meilisearch and MEILI_URL is not set. An index in both engines was made with a setting, as the defaults
+    never choose both: then `config` is returned unchanged."""
     live = live_sinks(config.home_path) if config.has_default_sinks else frozenset()
     in_fts, in_meilisearch = "fts" in live, "meilisearch" in live
     if in_meilisearch and not in_fts and "meilisearch" not in config.sinks:

@@ -68,7 +68,7 @@ def _compared(coverages: list[Coverage]) -> str:
     syncs = max((coverage.syncs_a_round for coverage in coverages), default=0)
     if not syncs:
         return "nothing yet: the index has no chunks"
-    compared = f"every source after {_minute(since)}" if since else "not yet every source"
+    compared = f"every source at least once since {_minute(since)}" if since else "not yet every source"
     takes = f"one round takes at most {counted(syncs, 'sync')}"
     return f"{compared}; {takes}. Sources of over {LARGEST:,} chunks are left to `chunksink verify`"
 

@@ -44,7 +44,7 @@ class BusWatch:
         self.settled()
 
     def settled(self) -> None:
-        """The sync succeeded: only another commit makes the next one due."""
+        """The sync has ended, and only another commit makes the next one due."""
         self._wait = FIRST_WAIT_SECONDS
         self._retry_at: float | None = None
         self._check_all_at: float | None = None

@@ -24,7 +24,7 @@ from chunksink.settings.ray import RayOptions
 _STORE_BYTES = 128 * 2**20
 """Size of the object store. It has reports of examined ranges, never vectors."""
 _LONGEST_FOLDER = 20
-"""Longest path of a folder for Ray's files. Paths of its sockets begin with it and have at most 107 characters."""
+"""Longest path of the folder above Ray's files. Paths of its sockets begin with it and have at most 107 characters."""
 _ANSWER_SECONDS = 10.0
 T = TypeVar("T")
 
@@ -66,7 +66,7 @@ class Cluster:
         return f"Ray {version}; a cluster answers at {address}"
 
     def slots(self) -> int:
-        """How many workers the cluster has room for, apart from other work."""
+        """How many workers the cluster would have room for if nothing else ran on it."""
         ray, gpus = self.connect(), self._options.gpus_per_worker
         resources = ray.cluster_resources()
         if self._options.address is None and (found := resources.get("GPU", 0)) < gpus:

@@ -34,7 +34,7 @@ MOST_BLOCK_BYTES = 2**24
 LEAST_VALIDATED_BYTES = 64 * 2**20
 """A smaller input is validated in this process, which is faster than starting Ray."""
 TRIES = 3
-"""How often a block is tried, and how many starts of workers may fail in a row."""
+"""How often a block is tried, and how many starts of workers fail before a run ends, counted since the last block."""
 START_SECONDS = 600.0
 """How long to wait for a first worker, as a cluster may have to start a machine."""
 _LOOK_SECONDS = 1.0
@@ -193,7 +193,7 @@ class _Pool:
 
 @dataclass(eq=False)
 class _Run:
-    """Has the blocks computed, and adds their vectors to the cache."""
+    """Lets workers compute the blocks, and adds their vectors to the cache."""
 
     pool: _Pool
     blocks: Blocks
@@ -245,7 +245,7 @@ class _Run:
     def _accept(self, block: Block, receipt: BlockReceipt) -> None:
         self.failed_starts = 0
         if receipt.changed or (receipt.failure and not self._can_read(block)):
-            return  # the run itself then meets the same problem; its next attempt reads the partition again
+            return  # the run meets the same problem when it reads the partition itself, and starts over
         if receipt.failure:
             self._repeat(block, f"the worker on {receipt.node}: {receipt.failure}")
             return

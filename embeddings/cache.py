@@ -47,7 +47,7 @@ WHERE excluded.precision < vector.precision
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What computed vectors, as the cache records it."""
+    """The model, libraries and device that computed a vector, as the cache records them."""
 
     fingerprint: str
     model: str

@@ -113,7 +113,7 @@ class EndpointEncoder(Encoder):
                 future.cancel()
 
     def _batches(self, cuts: list[list[str]], prompt: str) -> Iterator[tuple[list[int], list[str]]]:
-        """The content of each request: its parts, and before them the positions of the texts that these belong to."""
+        """For each request: the position of each part's text, and the parts, which are its content."""
         positions: list[int] = []
         parts: list[str] = []
         chars = 0

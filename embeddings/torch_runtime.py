@@ -100,7 +100,7 @@ class TorchRuntime:
         cores = torch.get_num_threads()
 
         def take_share() -> None:
-            torch.get_num_threads()  # first: the first call in a thread sets the count to that of the process
+            torch.get_num_threads()  # the first call in a thread sets the count to that of the process
             torch.set_num_threads(max(1, cores // workers))
 
         try:

@@ -67,8 +67,8 @@ class EmbedReport:
 
     @property
     def reused(self) -> int:
-        """Items whose vector was in the cache, or was computed for an earlier item. `encoded` also counts vectors of
-        workers, before their items are returned here; until then this is 0."""
+        """Items whose vector was in the cache, or was computed for an earlier item. Vectors of workers are in
+        `encoded` before their items are returned here, so this is too low until then, and at least 0."""
         return max(0, self.texts - self.encoded - self.refused)
 
 

@@ -107,8 +107,8 @@ MEANINGS: dict[str, tuple[str, str]] = {
         "if both are needed, put all chunks of a source into one file",
     ),
     FAMILY_INCOMPLETE: (
-        "records of a source are missing: if it states its `chunk_count` it keeps its last good chunks, else it is "
-        "ingested without them",
+        "records of a source are missing: a source that states its `chunk_count` keeps its last good chunks, any other "
+        "is ingested without the missing records",
         "correct the records that were refused, or export the source again",
     ),
     IDENTITY_MISMATCH: (

@@ -162,7 +162,7 @@ class _Walk:
         has_suffix = name.lower().endswith(self._suffixes) or (self._reads_without_suffix and "." not in name)
         if has_suffix or self._included.match_file(path):
             return True
-        # A file that was once included is read again without the option.
+        # A file that `--include` once brought in is still read if the option is left out.
         return self._db.execute(_WAS_READ, [printable(uri), self._options.format]).fetchone() is not None
 
     def _leads_outside(self, link: str) -> bool:

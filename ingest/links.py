@@ -108,7 +108,8 @@ class _Targets:
 
     def __init__(self, db: sqlite3.Connection, nested: Sequence[tuple[str, str]]) -> None:
         """`nested` has, for each root inside another one, the prefix of its names, and the prefix that they would have
-        below the outermost root. Relative links between the two are resolved with these outer prefixes."""
+        below the outermost root. Relative links between the inner and the outer folder are resolved with
+        these outer prefixes."""
         self._db, self._nested = db, nested
         self._has_aliases = False
         web_source = "select 1 from family where name >= 'http' and name < 'httq' limit 1"

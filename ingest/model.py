@@ -59,9 +59,9 @@ class Notice:
     """A remark about a file or a record: what was not read, or was read otherwise than its author may expect.
 
     `code` is one of `codes` or of the contract's findings. Failures are reported one by one, up to a limit for each
-    file; other notices are only counted. What was not read keeps its last good chunks, unless other records of its
-    family were read and have another version: then these replace the family. `line` is a line, or the number of a
-    record in an array."""
+    file; other notices are only counted. A record that was not read keeps its last good chunks, unless the records of
+    its family that were read have another version: then those alone are the family. `line` is a line, or the number of
+    a record in an array."""
 
     code: str
     reason: str

@@ -23,8 +23,8 @@ class Options:
     set, sources are named by their path below it. `exclude` and `include` are patterns as in a `.gitignore` file;
     included files are read with any suffix. `fields` maps roles to the names of fields in rows. `prune` removes the
     chunks of vanished sources. `allow_deletions` is the most sources that `prune` may remove from a folder in which
-    none is left. It is also the most sources that may lose most of their chunks, if a large share of all chunks is
-    lost. `chunking` is the chunking policy for each named path. It is set for the registered folder that the path
+    none is left. It also limits how many sources may lose most of their chunks in a run that loses a large share of all
+    chunks. `chunking` is the chunking policy for each named path. It is set for the registered folder that the path
     belongs to, and for registered folders inside the path; None leaves it unchanged. `checksum` reads every file, even
     if its size and times are unchanged. `follow_links` reads linked files outside the named folders too."""
 

@@ -49,8 +49,7 @@ def reconcile(
 
 
 # A family that was read again unchanged belongs to the last file that contains it. Its recorded origin may be a guess:
-# in a cache that was filled from partitions it is the family's name if the chunks do not name their file, as those of
-# `chunks.v1`.
+# a cache that is filled from partitions uses the family's name if chunks do not name their file.
 _ORIGINS = """
 update family set origin = (
   select max(draft.uri) from draft where draft.family = family.family and draft.digest = family.digest
@@ -214,7 +213,7 @@ def mark_files_to_read(db: sqlite3.Connection, tenant: str | None) -> bool:
 
 
 def count_families_of_later_files(db: sqlite3.Connection) -> None:
-    """Counts, for each file that was read, the families that a later file also contains: only those count."""
+    """For each file that was read: the number of its families that are taken from a later file of this run instead."""
     db.execute(
         "update found set codes = json_set(codes, '$.' || :code, later.number) from ("
         " select draft.uri, count(*) as number from draft"

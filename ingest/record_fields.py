@@ -118,8 +118,8 @@ def make_provenance(
     canonicalizer: tuple[str, str],
     uri: str,
 ) -> tuple[Record, Any]:
-    """Returns two values: the provenance of a chunk, with the unknown fields of `theirs`; and the values of `theirs`
-    that are not in it, or None.
+    """The provenance of a chunk, which keeps fields of the record's provenance (`theirs`) that the contract does not
+    define; and the values of `theirs` that it replaces, or None.
 
     `source` is the field (`source_uri` or `source_ref`) and the name. `parser` is used if the record names none.
     """

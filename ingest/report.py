@@ -6,8 +6,8 @@ from enum import StrEnum
 
 
 class Outcome(StrEnum):
-    """What happened to one file. LEFT_OUT: it is no source: no format reads it (a failure if the file was named), a
-    link was not followed, or a folder was skipped."""
+    """What happened to one file. LEFT_OUT: not a source, because no format reads it (a failure if the file was named),
+    or it is a link that was not followed or a folder that was skipped."""
 
     PROCESSED = "processed"
     UNCHANGED = "unchanged"

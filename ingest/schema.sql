@@ -133,7 +133,7 @@ create index draft_source on draft (uri);
 -- The families that have no text any more, and the file that shows it.
 create table empty (family text not null, uri text not null, primary key (family, uri)) without rowid;
 
--- The families of the partitions in reach, each where it counts.
+-- The families of the partitions in reach, each in the partition that has its newest copy.
 create table stored (
   family text primary key,
   partition text not null,

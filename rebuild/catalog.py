@@ -228,7 +228,7 @@ class Catalog:
             f"order by partition, first_offset, family, offset",
             values,
         )
-        if keys is not None:  # while a query is open, ours cannot write if another connection has written meanwhile
+        if keys is not None:  # an open query would keep us from writing once another connection has written
             rows = list(rows)
         for (family, partition, taken), members in groupby(rows, key=lambda row: row[:3]):
             chunks = tuple(FamilyChunk(Place(offset, length), line) for *_, offset, length, line in members)

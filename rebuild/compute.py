@@ -36,7 +36,7 @@ class Compute(Protocol):
     ) -> None:
         """Put vectors of these texts into the cache. Texts may be left out: the run computes what is still missing.
 
-        Before you read `missing`, import vectors that exist elsewhere: it looks for its next texts in the cache.
+        Import vectors that exist elsewhere before you read `missing`: it leaves out texts that are then in the cache.
         `on_chunks` gets the number of chunks done.
         """
 

@@ -43,8 +43,8 @@ def _switch_back(session: Session, begun: Generation) -> None:
 
 
 def roll_back(session: Session) -> Generation:
-    """Switch back to the previous generation. If a rollback was interrupted, this completes it and does not switch back
-    again."""
+    """Switch back to the previous generation. If a rollback was interrupted, this only completes it, so that a repeated
+    command does not undo it."""
     begun = session.state.begun_flip()
     is_rollback = begun is not None and begun == session.state.previous_or_none()
     live = live_generation(session)

@@ -20,7 +20,7 @@ LOCKED_OUT = ("HomeLocked", "IngestBusy")
 
 @dataclass(frozen=True)
 class Freshness:
-    """Ages are in seconds, except for `lag` counted from the start of a run; None if there was no such run."""
+    """Ages are in seconds. All but `lag` are counted from the start of a run, and are None if there was no such run."""
 
     lag: float | None
     """Age of the oldest change that the live index has not confirmed; 0 if there is none, None if the chunks are
@@ -90,7 +90,7 @@ def _is_complete(run: RunRecord) -> bool:
 
 def has_drift(home: Path) -> bool:
     """As `Freshness.has_drift`."""
-    is_verified = False  # by a later `verify`, which did not compare vectors
+    is_verified = False  # whether a `verify` without vectors succeeded after the runs that follow in this loop
     for run in past_runs(home, "verify", "repair", "rebuild"):
         is_deep = bool(run.facts.get("deep"))
         if _is_complete(run) or (run.status == "ok" and is_deep):

@@ -243,8 +243,8 @@ class Plan:
 
 
 def unhashed(db: Database, builds: Sequence[str] | None = None) -> Iterator[list[str]]:
-    """Families, except held ones, whose current version has no hash yet, in pages: those with a receipt of these
-    builds, or all."""
+    """Pages of families whose current version has no hash yet, except held ones. With `builds`, only families that have
+    a receipt of one of them."""
     # One lookup for each of these few families is faster than a list of all receipts.
     receipt = f"select 1 from receipt where build in ({marks(builds or ())}) and family = current.family"
     is_confirmed = "" if builds is None else f"and exists ({receipt})"

@@ -151,7 +151,7 @@ def blank(home: Path, names: Iterable[str]) -> int:
 def _matches(any_name: re.Pattern[str], line: bytes) -> bool:
     try:
         return any(any_name.search(text) for text in _texts_in(orjson.loads(line)))
-    except ValueError:  # cut off by a kill; no reader uses the rest
+    except ValueError:  # cut off by a kill: it may name the source, and no reader needs it
         return True
 
 

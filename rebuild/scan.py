@@ -92,8 +92,8 @@ select coalesce(nullif(max(label), ''), (select nullif(max(r.label), '') from re
 from drift d group by family order by name, family
 """
 # A receipt has a hash if the family matches its current version. Held families were not compared document by document.
-# For the brake, `confirmed` of a receipt without a hash is the number of documents that had been confirmed; if all
-# receipts were lost, the number of stored documents.
+# A receipt without a hash keeps in `confirmed`, for the brake, how many documents its last version with a hash had. If
+# the build had no receipts at all, that is the number of stored documents.
 _MAKE_RECEIPTS = """
 insert into receipt (build, family, family_hash, documents, label, confirmed)
 select :build, f.family, case
@@ -259,7 +259,7 @@ class Scan:
                 if stored.vector is None:
                     yield stored.id
                 elif key not in expected:
-                    compared = f"stored where id = ? and {_COMPARED}"  # others are drift, or held and not compared
+                    compared = f"stored where id = ? and {_COMPARED}"  # not extra documents, nor those of held families
                     self.unjudged += stored.document is not None and exists(self.db, compared, [stored.id])
                 elif not _same(stored.vector, *expected[key]):
                     yield stored.id

@@ -28,8 +28,8 @@ LEAST_DOCUMENTS, MOST_DOCUMENTS = 20, 200
 LARGEST = 2000
 """Most documents of a source. Larger sources are left to `verify`: reading one takes longer than an idle sync."""
 AT_REST_FACTOR = 10
-"""The parts are this many times larger if an idle sync opens the build only for this check. Opening it takes as long as
-comparing such a part."""
+"""How many times larger the parts are for builds that can show that nobody has written to them: an idle sync opens them
+only for this check, and opening takes as long as comparing such a part."""
 _ROUNDS_AFTER_A_WRITE = 2
 """Two, because the current round may already be past the documents that another program has written."""
 

@@ -27,7 +27,7 @@ from chunksink.sinks.contract import Sink
 from chunksink.sinks.errors import BuildBroken, SinkError
 
 _RETRIED_TEXTS = 100
-"""Refused texts that one run tries again."""
+"""Refused texts that one run tries again in each sink."""
 
 
 @dataclass(frozen=True)

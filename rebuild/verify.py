@@ -135,7 +135,8 @@ def verify(session: Session, *, deep: bool = False, recall: bool = False) -> Ver
     """Compare every live build with the chunks; with `deep`, also every vector with the cached one. With `recall`,
     measure how many of the nearest documents its search by vectors finds.
 
-    Other runs may write meanwhile. So if there are differences and one did, it reads again with the writer's lock held.
+    If there are differences and another run has written meanwhile, everything is compared again with the writer's lock
+    held.
     """
     report: VerifyReport | None = None
     with ExitStack() as stack, suppress(PartitionChanged):

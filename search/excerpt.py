@@ -69,7 +69,7 @@ def snippet(found: Sequence[Piece], document: Document) -> tuple[Piece, ...]:
     """The part of the text with the most distinct found words. `found` is the engine's snippet, which marks them.
 
     It leaves out markup, and the headings that views show above the text. If the found words occur only in headings,
-    these stay; if only in markup, as in the address of a link, so does the markup.
+    the headings are kept. If they occur only in markup, as in the address of a link, the markup is kept.
     """
     whole = "".join(piece.text for piece in found).strip("…")
     before = takewhile(lambda piece: not piece.match, found)

@@ -100,7 +100,7 @@ def parse_filters(written: Iterable[str], fields: FieldSet = NO_FIELDS) -> tuple
             least[name] = max(low, least.get(name, low))
         if high is not None:
             most[name] = min(high, most.get(name, high))
-    for name in patterns.keys() & values.keys():  # alternatives, too
+    for name in patterns.keys() & values.keys():  # exact values and patterns of one field are alternatives
         patterns[name] += map(str, values.pop(name))
     return (
         *(_filter(known[name], any_of=tuple(some)) for name, some in values.items()),

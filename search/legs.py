@@ -58,7 +58,8 @@ class KeywordLeg:
 
     def begin(self, question: Question, filters: Sequence[Filter], phrase_hits: PhraseHits = None) -> LegQuery:
         del phrase_hits  # the engine finds phrases itself
-        # Fusion needs every chunk. A single leg may let the engine collapse families, and finds more that way.
+        # Fusion needs every chunk. A single leg may let the engine return one chunk of each family: with the same depth
+        # it reaches more sources.
         every = not question.collapse or question.mode == "hybrid"
         words = question.words
 
@@ -73,8 +74,8 @@ class KeywordLeg:
 
 @dataclass(frozen=True)
 class SemanticLeg:
-    """`encode` is the model of this build's vectors; `families` finds the families of documents in another, faster
-    sink."""
+    """`encode` is the model of this build's vectors; `families` asks another, faster sink for the families of
+    documents."""
 
     reader: VectorReader
     encode: Callable[[str], Vectors]

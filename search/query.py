@@ -89,7 +89,7 @@ def _require_fields(legs: Legs, question: Question) -> None:
     if lacking:
         raise InvalidFilter(
             f"the index does not have {', '.join(lacking)} yet: [fields] has changed. Run `chunksink sync`, "
-            "then start this program again if it still runs with the old [fields]"
+            "then restart programs that run with the old [fields]"
         )
 
 
@@ -109,8 +109,8 @@ def _grouped(legs: Legs, access: Access, order: Order, question: Question, missi
     """The hits in order; vanished documents are added to `missing`. With `collapse`, hits with the same text become one
     if they are in the same part of the order. The parts, and so the groups, do not depend on limit and offset.
 
-    Copies of a text usually follow each other. So the text of the last hit of a part waits for the next part,
-    which may begin with more copies.
+    Copies of a text usually follow each other. So the group of a part's last hit stays open until the next part, which
+    may begin with more copies.
     """
     groups: dict[Hashable, list[tuple[Placed, Document]]] = {}
     last: Hashable = None

@@ -39,7 +39,7 @@ class Reranking:
         self._failed: tuple[float, str] | None = None
 
     def load(self) -> None:
-        # `_turn` is held while another query is scored, and here a search would wait for it without a time limit.
+        # Not within `_turn`: it is held while another query is scored, and this wait has no time limit.
         with self._loading:
             self._reranker.load()
 

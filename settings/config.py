@@ -219,7 +219,9 @@ def load_config(
     values |= overrides
     if isinstance(values.get("sinks"), str):
         values["sinks"] = [name.strip() for name in values["sinks"].split(",")]
-    values |= {name: _words(name, variables[name]) for name in ("on_failure", "on_drift") if name in variables}
+    values |= {
+        name: _words(name, variables[name]) for name in {"on_failure", "on_drift"} & variables.keys() - options.keys()
+    }
     if isinstance(values.get("tokens"), str):
         pairs = (each.partition("=") for each in values["tokens"].split(",") if each.strip())
         values["tokens"] = {digest.strip(): tenant.strip() for digest, _, tenant in pairs}

@@ -54,7 +54,7 @@ def folder_inside_bus(chunks: str, home: str, sinks: Mapping[str, Mapping[str, A
 def wrong_address(chunks: str, home: str) -> tuple[str, str] | None:
     """The setting with an unusable address (`chunks` or `home`), and a message about it."""
     if "://" in home:
-        return "home", "`home` must be a local folder; only `chunks` can be in object storage"
+        return "home", "`home` must be a local folder; `chunks` can be in object storage"
     if "://" not in chunks:
         return None
     from chunksink.chunkbus.bucket import checked_address
@@ -70,7 +70,8 @@ def wrong_address(chunks: str, home: str) -> tuple[str, str] | None:
 def index_settings_of(folder: Path) -> str | None:
     """The index settings for a configuration file in `folder`: the file beside it, else the shipped one.
 
-    None if `find_settings_file(None)`, which looks in the current folder instead, finds the same file.
+    None if no path is needed, because `find_settings_file(None)`, which looks in the current folder and then takes the
+    shipped file, finds the same one.
     """
     if folder == Path():
         return None

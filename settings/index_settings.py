@@ -68,8 +68,8 @@ def load_index_settings(file: Path) -> dict[str, Any]:
 
 
 def _require_shapes(file: Path, settings: Mapping[str, Any]) -> None:
-    """Checks types. Meilisearch checks the content. Only synonyms are checked here, because chunksink adds its marker
-    to them (`sinks/meilisearch/indexes.py`)."""
+    """Checks the types of the settings. Their content is left to Meilisearch, except that of synonyms, to which
+    chunksink adds its marker (`sinks/meilisearch/indexes.py`)."""
     for name, value in settings.items():
         if (shape := _SHAPES.get(type(DEFAULTS.get(name)))) and type(value) is not type(DEFAULTS[name]):
             raise UnusableSettings(f"{file} sets {name} to {json.dumps(value):.100}: write {shape} instead")
@@ -175,8 +175,8 @@ class _Rule(msgspec.Struct):
 
 
 def with_required(settings: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings, completed from `ours` (the file that came with chunksink), so that the fields that syncs and
-    searches need can be filtered, and hits are distinct by source."""
+    """The settings, completed from `ours` (the file that came with chunksink): syncs and searches can filter by the
+    fields that they need, and hits are distinct by source."""
     found = {_DISTINCT: ours[_DISTINCT], _FILTERABLE: [], **settings}
     found[_FILTERABLE] = _filterable(found[_FILTERABLE], ours[_FILTERABLE])
     shown = settings.get(_DISPLAYED)

@@ -7,8 +7,8 @@ MEANINGS = {
     "model": "the embedding model: a folder, a name on the hub (`owner/name` or `owner/name@revision`), or the "
     "endpoint's name for it",
     "model_cache": "folder for models prepared for this machine; by default in the user's cache folder",
-    "precision": "`auto` computes in bfloat16 if the hardware can; `float32`; `bfloat16`; "
-    "`int8` is faster and less precise",
+    "precision": "`auto` (bfloat16 if the hardware can, else float32), `float32`, `bfloat16`, or "
+    "`int8` (faster and less precise)",
     "long_texts": "how to embed texts longer than the model's maximum: the mean of `windows` over the whole text, or "
     "`truncate`",
     "max_length": "lowers the model's maximum, in tokens; for an endpoint in characters",

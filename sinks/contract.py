@@ -80,9 +80,9 @@ class Stored:
     def of_fields(
         cls, id: str, fields: Mapping[str, Any], document: Document | None, vector: Vectors | None = None
     ) -> "Stored":
-        """A document with these fields. With `document`, which was made from them, both hashes are computed. Without
-        it they are read; any program may have written them, so a hash or parent that is not a string counts as missing.
-        """
+        """A document with these fields. With `document`, which was made from the fields, both hashes are computed from
+        it. Without it the hashes are taken from the fields. Any program may have written those, so a hash or parent
+        that is not a string counts as missing."""
         named = (fields.get(name) for name in ("parent_id", "document_hash", "text_hash"))
         parent_id, of_document, of_text = (value if isinstance(value, str) else "" for value in named)
         if document is not None:
@@ -113,7 +113,8 @@ class Build(Protocol):
 
         A sink may skip a document that the engine already has with the same id and `document_hash`, unless the family's
         `rewrite` names it. After the engine has confirmed the documents, the sink removes all other documents of these
-        families. A document that moved to another family stays, because the engine has it under that family. A refused
+        families. A document that has moved to another family is not removed, because the engine has it under
+        its new family now. A refused
         document does not affect the others. If one call has a family twice, only the later one counts. So the caller
         passes the parts of a family in separate calls.
         """

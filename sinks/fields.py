@@ -79,7 +79,7 @@ PROJECTION: tuple[FieldRule, ...] = (
         derive=lambda r, _: identity.family_key(identity.parent_id(r), identity.tenant_id(r)),
         filter="equal",
     ),
-    FieldRule("document_id", "the version of the source", derive=lambda r, _: r["document_id"]),
+    FieldRule("document_id", "id of one version of the source", derive=lambda r, _: r["document_id"]),
     FieldRule("tenant_id", "`tenant_id` of the chunk or of its metadata", derive=lambda r, _: identity.tenant_id(r)),
     FieldRule(
         "tenant_key",

@@ -47,7 +47,7 @@ def project_family(
 
 
 def projection_id(fields: FieldSet) -> str:
-    """An id of everything but chunks that documents depend on: the rules and the custom fields."""
+    """An id of what documents depend on besides their chunks: the rules and the custom fields."""
     return f"{PROJECTION_VERSION}/{fields.digest}"
 
 

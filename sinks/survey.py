@@ -27,7 +27,7 @@ _USED = frozenset(
         *(f"{group}occurred_at_end_ms" for group in ("", "metadata.", "span.")),
     )
 )
-_LEADING_ZERO = re.compile("0[0-9]")  # part of a name: 007
+_LEADING_ZERO = re.compile("0[0-9]")  # an identifier, not a number: 007
 _READERS: dict[FieldType, Callable[[Any], Any]] = {
     "boolean": lambda value: None if str(value) in ("0", "1") else values.flag(value),
     "number": lambda value: None if isinstance(value, str) and _LEADING_ZERO.match(value) else values.number(value),

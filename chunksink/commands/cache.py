@@ -40,7 +40,7 @@ _SHOWN = 3
 def command() -> None:
     """Show, check, shrink and copy the cache of vectors in HOME/vectors.db.
 
-    It has a vector for each text, context and model that were embedded together. A vector is used only if its checksum
+    It has one vector for each combination of text, context and model. A vector is used only if its checksum
     matches. The cache may be deleted at any time; then every vector is computed again.
     """
 

@@ -18,8 +18,8 @@ def command(as_json: bool) -> None:
     """Name the live index, collection or file of each configured engine, and the model that its vectors are made with.
 
     For programs that query the engines themselves. A rebuild makes new builds: call this again after each, or use
-    Meilisearch's public index name, which always shows the live build. Embed queries to a vector store with this
-    model. No engine is called, and no key is shown.
+    Meilisearch's public index name, which always shows the live build. Before you query a vector store, embed the query
+    with this model. No engine is called, and no key is shown.
 
     \b
     Examples:

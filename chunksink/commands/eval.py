@@ -48,7 +48,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     default="auto",
     show_default=True,
     help="The field by which judgements name documents. `filename` is compared without its extension; "
-    "the filename of a row is its id.",
+    "for a row of a JSON or CSV file it is the row's id.",
 )
 @click.option("--tenant", metavar="NAME", help="Search only the documents of this tenant.")
 @click.option("--limit-queries", type=click.IntRange(1), metavar="N", help="Only the first N judged queries.")
@@ -62,7 +62,9 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     metavar="X",
     help="Exit with 12 if the mean nDCG@10 of a mode is lower than in the baseline by more than X.",
 )
-@click.option("--tune", is_flag=True, help="Measure hybrid search with weights of keyword search, and propose one.")
+@click.option(
+    "--tune", is_flag=True, help="Measure hybrid search with fixed weights of its keyword part, and propose one."
+)
 @index_options
 @json_option
 def command(
@@ -81,9 +83,9 @@ def command(
     """Measure searches of the live index against judgements: nDCG@10, recall@100 and MRR@10 over all judged queries.
 
     Each figure has a 95 % interval from resampled queries. Judgements name documents by one of their fields: `--id
-    auto` uses the field with the most matches, and of several the first of document_id, chunk_id, parent_id,
-    source_uri, filename. Each source counts once, except with chunk_id. Exits with 5 if an engine or the model does not
-    answer. To prepare a BEIR set: `chunksink ingest corpus.jsonl --sync`.
+    auto` uses the field with the most matches, in a tie the first of document_id, chunk_id, parent_id, source_uri,
+    filename. Each source counts once, except with chunk_id. Exits with 5 if an engine or the model does not answer. To
+    prepare a BEIR set: `chunksink ingest corpus.jsonl --sync`.
 
     --baseline compares the queries that both results have: the mean nDCG@10, the difference with its 95 % interval, and
     the queries that lost and won most.

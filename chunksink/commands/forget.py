@@ -35,8 +35,8 @@ def command(source: str, tenant: str | None, every: bool, as_json: bool) -> int:
 
     First remove the source from the chunks, with a tombstone or by rewriting its partition: otherwise the next sync
     restores it. SOURCE is a parent_id, family key, document_id, or the name that `chunksink search` shows. If it names
-    several sources, such as the same file of two tenants, choose with --tenant, the family key or --every. Earlier
-    versions are erased, too, also of a source that is no longer in the index.
+    several sources, such as the same file of two tenants, choose with --tenant, the family key or --every. Its
+    earlier versions are erased, too, even if the source is no longer in the index.
 
     Keyword builds are rewritten, which needs the same disk space again. Exits with 3 if the chunks still contain the
     source or are missing, with 5 if a sink that is no longer configured does not answer.

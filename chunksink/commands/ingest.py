@@ -76,8 +76,8 @@ class _SourcePath(click.Path):
     "fields",
     multiple=True,
     metavar="ROLE=NAME",
-    help="For rows: NAME is the field with their text, id, title or address (the ROLE), as in text=body; a.b is field "
-    "b inside a. Repeatable.",
+    help="For rows: the field with their text, id, title or address. ROLE is one of these four words, as in text=body; "
+    "a.b is field b inside a. Repeatable.",
 )
 @click.option(
     "--prune", is_flag=True, help="Remove the chunks of sources that no longer exist in these folders and files."

@@ -27,8 +27,8 @@ def command(adopt: bool, as_json: bool) -> None:
     `sync --plan HASH` executes exactly this plan on the live index, or refuses if chunks or engines have changed. The
     first 12 digits are enough. For a first index or a new sink, run `sync` without --plan. If a sync would stop because
     it would remove a large share of the index, the plan names the option that allows it. If the records of the home
-    were lost, the plan cannot foresee that a sync would stop; the sync names the option then. Seconds are shown after a
-    run has measured this machine, a cost if an endpoint and token_price are set.
+    were lost, the plan cannot foresee that a sync would stop; the sync names the option then. Seconds are shown once a
+    run has measured this machine. A cost is shown if an endpoint and token_price are set.
 
     \b
     Examples:

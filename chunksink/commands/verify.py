@@ -33,7 +33,7 @@ def command(deep: bool, repair: bool, allow_deletions: int, adopt: bool, as_json
     separately. Sources that are held, because their chunks are missing or invalid, are not compared. The digest depends
     on the content alone: the same sink of two homes with the same chunks, model and fields has the same digest.
     Exits with 5 if an engine does not answer, else with 4 if something differs and was not repaired, else with 3 if
-    sources are held. With --repair the exit codes are those of `sync`.
+    sources are held, else with 6 if documents were refused during a repair.
 
     \b
     Examples:

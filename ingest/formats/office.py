@@ -32,7 +32,7 @@ _PRESENTATION = "ppt/presentation.xml"
 _DRAWING = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _RELATED = ("diagramData", "chart", "notesSlide")
 _MAX_WORKBOOK_BYTES = 2 * 2**30
-_MAX_SIZE = 64 * 2**20  # of a workbook's cells: for each, its characters and 64 for the overhead
+_MAX_SIZE = 64 * 2**20  # of a workbook, where a cell counts as its characters and 64 more
 
 
 class DocxFormat(DocumentFormat):
@@ -216,6 +216,7 @@ class EpubFormat(DocumentFormat):
     """Books: the chapters in reading order, without the table of contents."""
 
     name = "epub"
+    rules = "2"
     suffixes = (".epub",)
     mime_type = "application/epub+zip"
     libraries = html.HtmlFormat.libraries
@@ -240,6 +241,7 @@ class EpubFormat(DocumentFormat):
                 body.append(chapter)
         document = html.body_document(body, lambda url: url if "://" in url else "", left_out)
         stated = {each.tag.rpartition("}")[2]: each.text or "" for each in reversed(package.findall("{*}metadata/*"))}
+        stated["creator"] = ";".join(each.text or "" for each in package.iterfind("{*}metadata/{*}creator"))
         return with_metadata(replace(document, anchors={}), stated), {}
 
 

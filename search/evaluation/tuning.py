@@ -16,8 +16,8 @@ _SEED = 20_260_101
 class Tuning:
     """`means` has the mean over all queries for each weight. `best` is the weight with the highest mean.
 
-    `expected` is the mean to expect on other queries. Each fifth of the queries is measured with the weight that is
-    best for the other four. It is usually below the mean of `best`, which was chosen with all queries.
+    `expected` is the mean to expect on other queries: of five parts of the queries, each is measured with the weight
+    that is best for the other four. It is usually below the mean of `best`, which was chosen with all queries.
     """
 
     means: Mapping[Weight, float]

@@ -34,7 +34,9 @@ class Caller:
         if self.tenant is None:
             return requested
         if named not in (None, self.tenant):
-            raise NotYours("Your token belongs to another tenant: leave the tenant out, or use that tenant's token.")
+            raise NotYours(
+                "Your token is not for the tenant that you named: leave the tenant out, or use a token for it."
+            )
         return Access(self.tenant, required=required)
 
 

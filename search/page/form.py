@@ -46,7 +46,7 @@ PARAMETERS = (
     Parameter(
         "sort",
         "text",
-        "sort all documents that have every word of the query by this field; -field: highest value first",
+        "sort by this field, and return all documents with every word of the query; -field: highest value first",
     ),
     Parameter("explain", "yes or no", "add the contributions of both legs and all fields of the document"),
     Parameter("tenant", "text", "search only the documents of this tenant; an empty name is refused"),

@@ -150,7 +150,8 @@ class Handle:
         return self._unopened() is not None
 
     def graph_size(self) -> int | None:
-        from chunksink.sinks.chroma.probe import graph_size  # here: `python -m` warns if it is imported
+        # Not above: `python -m` warns if the package has imported the module that it runs.
+        from chunksink.sinks.chroma.probe import graph_size
 
         return None if self._database is None else graph_size(self._database.parent)
 

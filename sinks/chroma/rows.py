@@ -34,7 +34,8 @@ def metadata(document: Document, old: Iterable[str]) -> dict[str, Any]:
         if name in fields:
             fields[name] = list(fields[name])
     sent = _BLANK_LISTS | fields | _flat(document.fields)
-    return sent | dict.fromkeys(sorted(name for name in old if name not in sent))  # sorted: repeats are identical
+    # Sorted, so that a repeated call sends the same request.
+    return sent | dict.fromkeys(sorted(name for name in old if name not in sent))
 
 
 def vector_inputs(document: Document) -> dict[str, Any]:

@@ -112,7 +112,7 @@ class WorkerBuild:
 
     def replace(self, families: Sequence[Family]) -> int:
         sizes = [len(family.documents) for family in families]
-        parts = slices_by_size(sizes, len(sizes), _WRITTEN_AT_ONCE)  # a single message would be in memory twice
+        parts = slices_by_size(sizes, len(sizes), _WRITTEN_AT_ONCE)  # one message with all would double their memory
         return sum(self._worker.call("replace", families[part]) for part in parts)
 
     def of_families(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:

@@ -52,7 +52,9 @@ def beginning(query: Query) -> str:
 
 
 def prefix_without_word(query: Query) -> str:
-    """As `beginning`, without a term for the word itself, which may still match by its stem."""
+    """As `beginning`, but the word is no term of its own. Rows with the word may still match, by the beginning of its
+    stem.
+    """
     return " OR ".join(_prefixes(query.prefix))
 
 
@@ -62,8 +64,8 @@ def longer(query: Query) -> str:
 
 
 def guessed(query: Query) -> str:
-    """The uncertain part of `longer`: rows that match only by the stem of a guess (`Beginning.guessed`). Their word
-    perhaps does not begin as typed. Empty if there are no guesses."""
+    """The uncertain part of `longer`: rows that match only by the stem of a guess (`Beginning.guessed`). Such a
+    row may have another word with that stem, which does not begin as typed. Empty if there are no guesses."""
     if not (guesses := beginning_of(query.prefix).guessed):
         return ""
     return f"({any_of(guesses)}) NOT ({' OR '.join([word(query.prefix), *_stem_prefixes(query.prefix)])})"

@@ -1,6 +1,6 @@
 """Facets: the values of fields in the matching rows, with the number of families of each.
 
-Reading rows takes most of the time. When the answers of a connection have read half as many rows as the build has, it
+Reading rows takes most of the time. Once a connection has read half as many rows for its answers as the build has, it
 reads all rows into a table, and keeps the table until the build changes. Then an answer needs only the numbers of its
 rows.
 """
@@ -20,7 +20,7 @@ from chunksink.sinks.fts import schema
 from chunksink.sinks.fts.tenant import lengths_of_all
 from chunksink.sinks.reader import FacetValue, Value
 
-_FEW = 100  # an answer with less than 1/100 of all rows reads them, which is faster than the table
+_FEW = 100  # an answer with less than 1/100 of all rows reads only these, which is faster than the table
 
 
 def count_families(
@@ -41,8 +41,9 @@ def count_families(
 
 
 class _Pairs(NamedTuple):
-    """The distinct pairs of a family and a value. `value_of_pair` has the position in `values` for each pair. `places`
-    and `pairs` have one entry for each value of each row: the position of the row, and the number of the pair."""
+    """The distinct pairs of a family and a value. `value_of_pair` has, for each pair, the position of its value in
+    `values`. `places` and `pairs` have one entry for each value of each row: in `places` the position of the row, in
+    `pairs` the number of its pair."""
 
     values: list[Value]
     value_of_pair: NDArray[np.int64]

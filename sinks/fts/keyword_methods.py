@@ -10,7 +10,7 @@ from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece, Sort, require
 
 
 class Search(Protocol):
-    """Answers about the documents that pass some filters, in one state of the build."""
+    """Answers about the documents that pass some filters."""
 
     def unranked(self, query: Query | None, sort: Sort | None, limit: int) -> list[Hit]: ...
     def best(self, query: Query, limit: int) -> list[Hit]: ...

@@ -70,7 +70,8 @@ class Search:
         return self._checked(ranked, text_checks)[:limit] if text_checks else list(ranked.values())
 
     def highest_score(self, query: Query) -> float | None:
-        """The BM25 score that a document with all words would have. None for runs, because they overlap.
+        """The BM25 score that a document with all words would have. None for a query with runs, because their
+        pairs of characters overlap.
 
         None also if a document has all words, or all rare names with digits (E-417): the best hit then has that score.
         """
@@ -114,8 +115,8 @@ class Search:
     def _prefix_weight(self, query: Query) -> float:
         """The weight of longer words that begin with the last word of the query.
 
-        Without the last word itself, the longer words are in fewer rows, so their idf would be too high. The weight
-        lowers it to the idf of the last word and the longer ones as one term.
+        The longer words alone are in fewer rows than the longer words and the last word together, so their own idf is
+        too high. The weight lowers it to the idf that all of them would have as one term.
         """
         if not query.prefix:
             return statements.PREFIX_WEIGHT

@@ -56,7 +56,8 @@ _OF_SHORTS = (
 _PHRASES = re.compile(r'"(?:[^"]|"")*"(?: \*)?')
 
 PREFIX_WEIGHT = 0.5
-"""The weight of words that only begin with the last word: the last word may be complete."""
+"""The weight of longer words that begin with the last word of the query. It is below 1, because the last word may be
+complete."""
 JOINED_WEIGHT = 0.5
 """The weight of a joined word (dry-run) whose parts are adjacent, and of a compound. It counts in addition to those of
 the parts."""
@@ -100,7 +101,8 @@ def scores(runs: Sequence[str], tenant: Tenant | None, *, needed: int = 1, lacki
 
 
 def has_match(row: str) -> str:
-    """A condition on a row of `documents`: a searched column matches one of the patterns. Its value is a JSON list."""
+    """A condition on a row of `documents`: a searched column matches one of the patterns. Its `?` stands for the
+    patterns as a JSON list."""
     return f"{_HAS_MATCH}(?, {', '.join(f'{row}.{name}' for name in SEARCHED)})"
 
 

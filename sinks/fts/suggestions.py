@@ -53,8 +53,8 @@ def _nearest(connection: schema.Connection, word: str, filters: Sequence[Filter]
 
 
 def _near_stems(connection: sqlite3.Connection, typed: str, tenant: Tenant | None) -> list[str]:
-    """Stems that resemble a beginning of the word. Each is compared with as many first letters of the word as it has
-    itself, because the typo may be in the ending.
+    """Stems that resemble a beginning of the word. A stem of n letters is compared with the first n letters of the
+    word, because the typo may be in the ending.
 
     For a tenant, only stems that occur in its documents.
     """

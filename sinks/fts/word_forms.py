@@ -20,8 +20,8 @@ _COMMON = 2  # the first two ligatures, fi and fl: some texts have only these
 _VERSION = re.compile(r"\W*(v?)(\d+(?:\.\d+)+)\W*", re.IGNORECASE)
 _NAME = re.compile("([^\\W\\d_]{2,})([-\u2010-\u2015]?)(\\d+)")
 _LETTERS = (("ss", "ß"), ("oe", "œ"), ("ae", "æ"))  # may occur together with ligatures
-_MAX_DOTTED = 60  # characters checked for е, since each е adds a spelling
-_ALL_DOTTED = 4  # with at most this many е, all combinations are used
+_MAX_DOTTED = 60  # characters checked for the Cyrillic е, since each adds a spelling
+_ALL_DOTTED = 4  # with at most this many of them, all combinations are used
 _JOINED = (*((joined, letters) for letters, joined in (*_LIGATURES, *_LETTERS)), ("\ufb05", "st"), ("\ufb06", "st"))
 
 
@@ -120,8 +120,8 @@ class Beginning:
     """Terms that together find all words with a beginning."""
 
     exact: str
-    """The typed text with one of `REMOVABLE_SUFFIXES`, chosen for its stem: the longest one that the typed text begins
-    with. As a prefix, this stem finds most words that begin as typed."""
+    """The typed text plus one of `REMOVABLE_SUFFIXES`. The suffix is chosen so that the stem of the result is as long
+    as possible, but still a beginning of the typed text. As a prefix, it finds most words that begin as typed."""
     guessed: tuple[str, ...] = ()
     """Other words that may begin as typed. Their stems do not begin with the stem of `exact`."""
 

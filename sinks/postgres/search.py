@@ -1,4 +1,4 @@
-"""One query on one state of a build: hits, facets and snippets.
+"""One query on a build: hits, facets and snippets. During a sync, its statements may see different states.
 
 PostgreSQL's ranks do not depend on how rare a word is. So the rank of each word is multiplied by its inverse frequency,
 among the documents of the tenant if the filters name one.
@@ -23,9 +23,9 @@ from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece, Sort
 _BY_LENGTH = 1
 """PostgreSQL's code for dividing a rank by 1 + the logarithm of the document's length."""
 _MOST_RANK = 5.0
-"""A word is common if it weighs less than the rarest word's weight divided by this number. The ranks of one word in two
-documents rarely differ by a larger factor, so a common word hardly ever outweighs a rare one. Documents that have only
-common words are not ranked at first."""
+"""A word is common if it weighs less than the rarest word's weight divided by this number. The rank of a word
+rarely differs by more than this factor from document to document. So a document with only common words hardly ever
+ranks above one with the rarest word, and such documents are not ranked at first."""
 _MOST_COUNTED = 5000
 """Counting the documents with a word ends here, because it takes long. The number is then estimated."""
 _READ_FOR_SPELLING = 100

@@ -25,7 +25,8 @@ _LONGEST = 200
 _ASCII_WORD = re.compile(f"[0-9a-z]{{1,{_LONGEST}}}")
 _MAX_TERMS = 48
 _OF_PREFIX = 0.5
-"""The weight of words that only begin with the last word: the last word may be complete."""
+"""The weight of longer words that begin with the last word of the query. It is below 1, because the last word may be
+complete."""
 
 
 def indexed(document: Document) -> list[str]:

@@ -26,7 +26,7 @@ def test_all_but_the_last_version_are_counted(tmp_path: Path) -> None:
     records = [of_version(index, digit) for index, digit in enumerate("aabacc")]
     assert details(tmp_path, *records) == [(1, "4 chunks of 2 versions")]
     assert validate(BusRoot(tmp_path))[0].detail.endswith(
-        ": not indexed, as source 'docs/a.md' has another source_checksum below"
+        ": not indexed, as later lines of 'docs/a.md' have another source_checksum"
     )
 
 

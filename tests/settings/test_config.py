@@ -193,3 +193,8 @@ def test_flag_for_one_option_of_ray_keeps_those_of_the_file(tmp_path: Path) -> N
 def test_wrong_option_of_ray_is_refused(table: dict[str, int]) -> None:
     with pytest.raises(ConfigError, match="ray"):
         load_config({"ray": table}, environment={})
+
+
+def test_commands_of_a_call_override_those_of_the_environment() -> None:
+    config = load_config({"on_failure": ["mine"]}, {"CHUNKSINK_ON_FAILURE": "theirs", "CHUNKSINK_ON_DRIFT": "page -q"})
+    assert (config.on_failure, config.on_drift) == (("mine",), ("page", "-q"))

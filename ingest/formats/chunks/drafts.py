@@ -186,7 +186,7 @@ def foreign_draft(
 
     `fallback_name` identifies a source without a name. `chunk_id` is the record's id if a new export of the source
     would have the same ids, else one that the format computes.
-    `id_tenant` is the tenant that this id depends on. Other arguments default to the record's general fields.
+    `id_tenant` is the tenant that this id depends on. What is not passed is derived from the record.
     """
     tenant = tenant or tenant_of(record) or source.tenant
     checksum = checksum or stated_checksum(record)

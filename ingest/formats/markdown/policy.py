@@ -38,7 +38,7 @@ class Policy:
     ids_survive_edits: bool = False
     """Whether ids depend on the text of a chunk, not on the version of its source."""
     drops_directives: bool = False
-    """Whether directives of documentation frameworks are removed from Markdown."""
+    """Whether directives of documentation frameworks are removed from Markdown files."""
     keeps_code_spans: bool = False
     """Whether no sentence ends within a code span."""
 

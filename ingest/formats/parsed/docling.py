@@ -70,7 +70,7 @@ class _Tree:
             items = record.get(name)
             for number, item in enumerate(items if isinstance(items, list) else ()):
                 self._nodes[f"#/{name}/{number}"] = read_as(Node, item)
-        # Items that were read, and those that are read with the item that they belong to.
+        # Items not to visit any more. Captions and footnotes are here from the start, as they are read with their item.
         self._seen = {ref.pointer for node in self._nodes.values() for ref in (*node.captions, *node.footnotes)}
         self.skipped = 0
 

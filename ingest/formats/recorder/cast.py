@@ -24,8 +24,8 @@ _LINE_ENDS = {"ingress": ("\r", "\n"), "egress": ("\n",)}
 _MAX_HEADER_BYTES = 2**20
 
 _Timed = tuple[int, Event]
-"""A frame's time in microseconds, and its event. Frames are joined by differences of times only, so `replay` may
-begin anywhere."""
+"""A frame's time in microseconds, and its event. Joining compares times only with each other, never with the
+beginning of the recording, so `replay` may begin anywhere."""
 
 
 class Header(msgspec.Struct, frozen=True):

@@ -27,8 +27,8 @@ function address() {
   return text ? `/?${text}` : "/";
 }
 
-// `how` is what happens to the address: "push" or "replace" after a change of the form, "link" for that of a link, "same"
-// (unchanged) or "back" (already set by the browser).
+// `how` is what happens to the address. "push" or "replace": the form has changed. "link": a link was followed; its address
+// is pushed, and the form takes its values. "same": unchanged. "back": already set by the browser.
 async function go(url, how) {
   clearTimeout(timer);
   if (running) running.abort();

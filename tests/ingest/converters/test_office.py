@@ -108,7 +108,7 @@ def test_book_is_read_in_order_of_its_spine() -> None:
     found = read(EpubFormat(), epub(chapters), "a.epub")
     assert found.text == "# First\n\nopening end, in, out\n\n# Last\n\nfinal end, in, out"
     assert found.links == ["https://ex.com/"] * 2
-    assert (found.metadata["title"], found.metadata["authors"]) == ("Book", ["Ada"])
+    assert (found.metadata["title"], found.metadata["authors"]) == ("Book", ["Ada", "Bob"])
     assert "anchor" not in found.metadata
 
 
