@@ -105,7 +105,6 @@ def test_token_cannot_name_another_tenant(clients: dict[bool, TestClient], path:
     for client in clients.values():
         answer = client.get(f"{path}&tenant=globex", headers=bearer("token-acme"))
         assert answer.status_code == 403
-        assert "another tenant" in answer.text
         assert client.get(f"{path}&tenant=acme", headers=bearer("token-acme")).status_code in (200, 404)
 
 
