@@ -221,9 +221,13 @@ def _skipped(kinds: Mapping[str, int]) -> str:
     shown = {suffix: number for suffix, number in islice(kinds.items(), _SHOWN_SUFFIXES) if suffix != OTHERS}
     rest = sum(kinds.values()) - sum(shown.values())
     listed = [f"{suffix} {number:,}" for suffix, number in shown.items()] + ([f"{OTHERS} {rest:,}"] if rest else [])
-    texts = [one for one in shown if one.replace(NO_SUFFIX, "") in all_formats()["text"].suffixes_if_asked]
+    texts, rows = (
+        [one for one in shown if one.replace(NO_SUFFIX, "") in all_formats()[name].suffixes_if_asked]
+        for name in ("text", "rows")
+    )
     remedy = f"--as text reads {', '.join(texts)} here too; " if texts else ""
+    included = f"{', '.join(rows)} as rows, and any other file as text" if rows else "any file as text"
     return (
         f"skipped {counted(sum(kinds.values()), 'file')} of other kinds ({', '.join(listed)}); "
-        f"{remedy}--include PATTERN reads any file as text"
+        f"{remedy}--include PATTERN reads {included}"
     )
