@@ -162,7 +162,7 @@ class BucketStorage:
         return f"{self.address}/{name}" if name else self.address
 
     def _call(self, name: str, request: Callable[[], T]) -> T:
-        """Runs a request in another thread and waits for it. Else Ctrl-C would have no effect until the request ends.
+        """Runs a request in another thread and waits for it. In this one, Ctrl-C would have no effect until its end.
 
         Replaces obstore's errors, which may show addresses with a signature.
         """

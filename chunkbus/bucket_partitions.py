@@ -147,8 +147,8 @@ class BucketRoot(BusRoot):
         return self._read_manifest(key)
 
     def has_chunks(self, key: str, checksum: str | None) -> bool:
-        """Whether the listing has a chunks file for a manifest with this checksum: named by both, or by the key
-        alone."""
+        """Whether the listing has the chunks of a manifest with this checksum: named by key and checksum, or by the
+        key."""
         listing = self._listing()
         named = checksum is not None and _base(_chunks_name(key, checksum)) in listing.chunks.get(key, {})
         return named or f"{key}.jsonl" in listing.plain
@@ -206,7 +206,7 @@ class BucketRoot(BusRoot):
             listing = _Listing({entry.name: entry for entry in self.storage.entries("manifest")})
             for entry in self.storage.entries("canonical"):
                 named = _NAMED_BY_DIGEST.fullmatch(entry.name)
-                # A key may itself end like a digest. If the whole name has a manifest, it is such a key.
+                # A key may itself end in a dot and 64 hex digits. It does if the name without `.jsonl` has a manifest.
                 if named is None or f"{entry.name.removesuffix('.jsonl')}.manifest.json" in listing.manifests:
                     listing.plain[entry.name] = entry
                 else:

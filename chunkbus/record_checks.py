@@ -35,8 +35,8 @@ _encode_into = msgspec.json.Encoder().encode_into
 # Reused for every line. If another thread overwrites it, it differs from the line, and the slower check follows.
 _written = bytearray()
 _loads = orjson.loads
-# Some parsers refuse numbers of 300 digits. Of every hundredth byte of the line, three neighbours are within such a
-# number. So a line whose sampled bytes have no three digits in a row has none.
+# Some parsers refuse numbers of 300 digits. If every hundredth byte of the line is sampled, such a number covers three
+# samples. So a line whose samples never have three digits in a row contains no such number.
 _long_number = re.compile(rb"[0-9]{3}").search
 _DEEP_BYTES = 1800  # a shorter line cannot be nested too deeply for any parser
 _LARGEST = 2**53 - 1  # the largest integer that every JSON parser reads exactly; larger ones are not indexed

@@ -120,7 +120,7 @@ def scan_file(
 
 
 def _has_descriptor(file: BinaryIO) -> bool:
-    """Whether other processes can read it: not an object of a bucket that is read by ranges."""
+    """Whether other processes can read it. False for an object of a bucket that is read by ranges."""
     try:
         return file.fileno() >= 0
     except OSError:

@@ -162,7 +162,7 @@ class NeedsValidation(Exception):
 
 
 class PartialValidation:
-    """Validates a rewritten partition whose former content had no findings. Reads only the new lines and the other
+    """Validates a rewritten partition whose former content had no findings. Examines only the new lines and the other
     lines of their families. Raises NeedsValidation if the whole partition must be validated."""
 
     def __init__(self, inventory: Inventory, rules: Rules, on_progress: Progress) -> None:

@@ -93,7 +93,7 @@ class LazyGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> object:
         try:
-            with errors_as_refusals():  # around printing, too, which may fail
+            with errors_as_refusals():  # commands also print in here, which may fail, too
                 return super().invoke(ctx)
         except BrokenPipeError as error:  # the reader closed our output; click would exit with 1, our code for a bug
             raise click.exceptions.Exit(Exit.OUTPUT_CLOSED) from error
@@ -184,8 +184,8 @@ def _detect_hidden_interrupts() -> None:
     """Notice Ctrl-C in finalizers and in functions that SQLite calls. Python passes their exceptions to this hook, and
     then drops them.
 
-    After a function that SQLite called, sqlite3 raises an error of its own. After a finalizer nothing happens, so the
-    interrupt is repeated.
+    If SQLite had called the function, sqlite3 then raises an error of its own. If it was a finalizer, nothing is
+    raised, so the interrupt is repeated.
     """
     sqlite3.enable_callback_tracebacks(True)
     show = sys.unraisablehook
@@ -259,7 +259,7 @@ def _failed(error: click.ClickException, code: int, arguments: list[str]) -> int
 
 
 def _not_utf8(arguments: list[str]) -> str | None:
-    """The first argument with bytes that are not UTF-8, escaped. To be called after an error, as such a file name is
-    valid in itself."""
+    """The first argument with bytes that are not UTF-8, escaped. Call it only after an error: a file name that is
+    not in UTF-8 is valid in itself."""
     escaped = [(word, logs.encodable(word)) for word in arguments]
     return next((text for word, text in escaped if text != word), None)

@@ -162,7 +162,7 @@ def _message(error: Exception) -> str:
 
 
 def _remedy(error: OSError) -> str:
-    """A remedy for an error of the operating system; empty if the text is our own, since that names the remedy."""
+    """A remedy for an error of the operating system; empty if chunksink wrote the text, since that names the remedy."""
     if error.errno is None or error.strerror != os.strerror(error.errno):
         return ""
     if error.errno == errno.EROFS:

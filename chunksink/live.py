@@ -1,4 +1,4 @@
-"""A search that stays open, and shows what other processes write, and the generation to which they switch."""
+"""A search that stays open, and follows what other processes write, also to another generation."""
 
 import os
 import sqlite3
@@ -36,7 +36,8 @@ class LiveSearch:
     def __init__(self, config: Config, *, every_seconds: float = 0.0, needed: Collection[str] | None = None) -> None:
         """Checks for changes by other processes at most every `every_seconds`, since reopening vectors takes a moment.
 
-        `needed` names legs of a search: sinks are opened, in the order of the configuration, until these are found.
+        `needed` names legs of a search (keyword, semantic, engine): sinks are opened, in the order of the
+        configuration, until they offer all of these.
         """
         self.config = config
         self._needed = needed

@@ -184,7 +184,7 @@ class ServeMetrics:
         )
         self._fallbacks = Counter(
             "chunksink_search_fallbacks",
-            "Searches that were answered although this part of them failed (the leg: keyword, semantic or engine).",
+            "Searches that were answered although one leg of them failed: keyword, semantic or engine.",
             ["mode", "leg"],
             registry=self._registry,
         )

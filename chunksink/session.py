@@ -143,8 +143,8 @@ def keep_live_sinks(config: Config) -> Config:
     """An index in fts or Meilisearch stays there if no setting names sinks.
 
     An index in fts stays there even if MEILI_URL is set, which may be meant for another program. ConfigError if the
-    index is in Meilisearch and MEILI_URL is not set. An index in both engines was made with a setting, as the defaults
-    never choose both: then `config` is returned unchanged."""
+    index is in Meilisearch and MEILI_URL is not set. If the index is in both engines, a setting once chose them (the
+    defaults never choose both), and `config` is returned unchanged."""
     live = live_sinks(config.home_path) if config.has_default_sinks else frozenset()
     in_fts, in_meilisearch = "fts" in live, "meilisearch" in live
     if in_meilisearch and not in_fts and "meilisearch" not in config.sinks:

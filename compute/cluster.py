@@ -24,7 +24,8 @@ from chunksink.settings.ray import RayOptions
 _STORE_BYTES = 128 * 2**20
 """Size of the object store. It has reports of examined ranges, never vectors."""
 _LONGEST_FOLDER = 20
-"""Longest path of the folder above Ray's files. Paths of its sockets begin with it and have at most 107 characters."""
+"""Longest path of the folder that gets Ray's folder. The paths of Ray's sockets begin with it, and the system allows
+them 107 characters only."""
 _ANSWER_SECONDS = 10.0
 T = TypeVar("T")
 
@@ -42,7 +43,7 @@ class Cluster:
         """The module `ray`, connected."""
         if self._ray is None:
             ray = _import_ray()
-            if not ray.is_initialized():  # a program that uses Ray itself keeps its connection
+            if not ray.is_initialized():  # if the calling program has connected to Ray, its connection is used
                 self._start(ray)
                 self._owned = True
             self._ray = ray

@@ -37,8 +37,8 @@ REMEDY = "; `chunksink cache verify --repair` sets it aside, and its vectors are
 _APPLICATION_ID = 0x43534B45
 """Bytes 68 to 71 of the file: CSKE."""
 _PAGE_SIZE = 16384
-"""Nine vectors of 384 dimensions to a page, or four of 768. With pages of half the size, the file would be 12 or 24 %
-larger."""
+"""Nine vectors of 384 dimensions to a page, or five of 768. With pages of half the size, the file would be 12 % larger
+for 384 dimensions, and 24 % for 768."""
 _NEW_FILE_PRAGMAS = (f"page_size = {_PAGE_SIZE}", "auto_vacuum = incremental")
 _PRAGMAS = (
     "synchronous = normal",

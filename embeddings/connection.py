@@ -255,8 +255,8 @@ def _without(key: str | None, message: str) -> str:
 
 
 def _retrying(seconds: float) -> AsyncRetrying:
-    """Retries while a coroutine function raises `TransientFailure`, then raises the last one. It counts unusable
-    answers, so each request needs its own."""
+    """Retries while a coroutine function raises `TransientFailure`, then raises the last one. The returned object
+    counts unusable answers, so each request needs a new one."""
     unusable = 0
 
     def may_pass(error: BaseException) -> bool:

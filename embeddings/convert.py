@@ -159,7 +159,8 @@ def _compare(ours: Vectors, theirs: Vectors, least: float) -> None:
     norms, expected = np.linalg.norm(ours, axis=1), np.linalg.norm(theirs, axis=1)
     cosines = (ours * theirs).sum(axis=1) / (norms * expected)
     if not (cosines.min() >= least and np.allclose(norms, expected, rtol=_NORM_TOLERANCE)):
-        raise GraphUnavailable(f"the graph's vectors differ from the model's: cosine {cosines.min():.5f}")
+        longest = (norms / expected).max()
+        raise GraphUnavailable(f"its vectors differ from the model's: cosine {cosines.min():.5f}, norm x {longest:.3f}")
 
 
 def _is_transient(error: BaseException | None) -> bool:

@@ -53,7 +53,7 @@ class EndpointEncoder(Encoder):
             "max_chars": self._max_chars,
             "long_texts": settings.long_texts,
         }
-        if settings.embed_context:  # fingerprints without it stay those of earlier versions
+        if settings.embed_context:  # without context, the fingerprint is the same as in earlier versions
             fingerprinted["context"] = settings.embed_context
         self.info = ModelInfo(
             name=settings.model,
@@ -113,7 +113,7 @@ class EndpointEncoder(Encoder):
                 future.cancel()
 
     def _batches(self, cuts: list[list[str]], prompt: str) -> Iterator[tuple[list[int], list[str]]]:
-        """For each request: the position of each part's text, and the parts, which are its content."""
+        """For each request: the positions of the texts that its parts come from, and the parts."""
         positions: list[int] = []
         parts: list[str] = []
         chars = 0

@@ -30,8 +30,8 @@ class ModelUnsupported(ModelError):
 
 
 class GraphUnavailable(ModelUnsupported):
-    """OpenVINO cannot run the model here: no graph can be made, or it cannot be loaded. sentence-transformers then runs
-    it, except in int8."""
+    """OpenVINO cannot run the model here: no graph can be made, or the graph cannot be loaded. Then
+    sentence-transformers runs the model, except in int8."""
 
 
 class GraphUnreadable(GraphUnavailable):

@@ -58,7 +58,7 @@ def load_encoder(
         "long_texts": settings.long_texts,
         "prompts": {"query": queries, "passage": passages},
     }
-    if settings.embed_context:  # fingerprints without it stay those of earlier versions
+    if settings.embed_context:  # without context, the fingerprint is the same as in earlier versions
         fingerprinted["context"] = settings.embed_context
     info = ModelInfo(
         name=found.name,

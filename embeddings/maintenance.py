@@ -91,7 +91,7 @@ def verify(cache: VectorCache, *, repair: bool = False, progress: Progress | Non
 
 
 def find_surplus(cache: VectorCache, *, keys: Iterable[VectorKey], fingerprints: Collection[str] | None) -> Surplus:
-    """Rows whose text, in its context, is in no current chunk, or whose model no build needs.
+    """Rows whose pair of text and context occurs in no current chunk, or whose model no build needs.
 
     `keys` are those of the current chunks, `fingerprints` the models of the live, previous and unfinished builds; None
     keeps every model. Probes of kept models are kept, and not counted.
@@ -135,7 +135,7 @@ def drop(cache: VectorCache, surplus: Surplus) -> None:
     """Drops these rows and frees their space. Nothing may have written to the cache since they were found."""
     _delete(cache, surplus.ids)
     with cache.transaction() as connection:
-        for table in ("producer", "model"):  # few rows, and each costs a lookup in the index
+        for table in ("producer", "model"):  # these have few rows, and each needs only one lookup in the index
             connection.execute(
                 f"DELETE FROM {table} "
                 f"WHERE NOT EXISTS (SELECT 1 FROM vector WHERE vector.fingerprint = {table}.fingerprint)"

@@ -40,7 +40,7 @@ class OpenVinoRuntime:
             self._graph = openvino.Core().compile_model(folder / GRAPH_FILE, "CPU", settings)
         except RuntimeError as error:
             kind = GraphUnavailable if self.was_out_of_memory(error) else GraphUnreadable
-            reason = (str(error).strip() or type(error).__name__).splitlines()[-1]  # before that, a trace
+            reason = (str(error).strip() or type(error).__name__).splitlines()[-1]  # the lines above it are a trace
             raise kind(f"OpenVINO cannot load it: {reason}") from error
         self.workers: int = self._graph.get_property("OPTIMAL_NUMBER_OF_INFER_REQUESTS")
         self._inputs = {name for each in self._graph.inputs for name in each.names}

@@ -22,7 +22,7 @@ OpenEncoder = Callable[[EncoderSettings], Encoder]
 class _Loaded:
     encoder: Encoder
     settings: tuple[EncoderSettings, EncoderSettings]
-    """The settings that opened it, and the same as a build records them (`settled`)."""
+    """The settings that opened it, and their `settled` form, which a build records. Either finds it again."""
     files: str
     """The signature of the model's files before it was loaded."""
     process: int

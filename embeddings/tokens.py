@@ -78,7 +78,8 @@ def cut(body: Ids, prompt_length: int, layout: Layout, long_texts: LongTexts, co
 
 
 def edges(length: int, longest: int) -> Iterator[tuple[int, int]]:
-    """Start and end of the fewest windows of at most `longest` over a text; their lengths differ by at most one."""
+    """Divides a text into as few windows as possible, none longer than `longest`: the start and end of each. Their
+    lengths differ by at most one."""
     count = -(-length // longest)
     for number in range(count):
         yield length * number // count, length * (number + 1) // count
@@ -148,6 +149,7 @@ class WindowJoiner:
 
 
 def _mean(count: int, total: npt.NDArray[np.float64], norms: float) -> npt.NDArray[np.float64]:
-    """The mean direction of the windows' vectors, with the mean of their norms (1 for a model that normalises)."""
+    """A vector in the mean direction of the windows' vectors. Its norm is the mean of theirs (1 for a model that
+    normalises)."""
     length = float(np.linalg.norm(total))
     return total * (norms / count / length) if length else total

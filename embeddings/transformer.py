@@ -49,7 +49,8 @@ class Runtime(Protocol):
         """A context manager for starting the worker threads. It yields a function that each new thread calls first."""
 
     def was_out_of_memory(self, error: Exception) -> bool:
-        """Whether a smaller batch may pass after this error of `vectors`. Frees memory that libraries keep."""
+        """Whether `vectors` failed for lack of memory, so that a smaller batch may succeed. Frees memory that libraries
+        keep."""
 
 
 class TransformerEncoder(Encoder):

@@ -67,8 +67,8 @@ class EmbedReport:
 
     @property
     def reused(self) -> int:
-        """Items whose vector was in the cache, or was computed for an earlier item. Vectors of workers are in
-        `encoded` before their items are returned here, so this is too low until then, and at least 0."""
+        """Items whose vector was in the cache, or was computed for an earlier item. Vectors of workers
+        count in `encoded` at once, but in `texts` only when their items are returned. Until then this is too low."""
         return max(0, self.texts - self.encoded - self.refused)
 
 
@@ -205,7 +205,8 @@ class _Run:
 
         passages = [window.passages[key] for key in missing]
         texts, contexts = [passage.text for passage in passages], [passage.context for passage in passages]
-        # At the end, first the batches are closed, which cancels those that have not begun. Then the rest is committed.
+        # At the end, first the batches are closed, which cancels those that have not begun. Then the remaining vectors
+        # are committed.
         with (
             Committer(commit, min(self.commit_seconds, _LONGEST_COMMIT_SECONDS)) as committer,
             closing(self.encoder.encode_batches(texts, contexts)) as batches,

@@ -1,7 +1,7 @@
 """Writes the link artifact of a partition: `links/<key>.jsonl` below the bus root, one link and its target a line.
 
-It is removed before its partition is written and created again after all partitions, so a kill leaves no outdated one.
-A partition's links are resolved when it is written or its artifact is missing; `--checksum` resolves all.
+A run removes it before it writes the partition, and creates it again after all partitions: a kill leaves no outdated
+one. A partition's links are resolved when it is written or its artifact is missing; `--checksum` resolves all.
 """
 
 import posixpath

@@ -22,11 +22,12 @@ class Options:
     `format` is the name of a format, or `auto`. `partition` is a partition key, or a rule of `placement`. If `base` is
     set, sources are named by their path below it. `exclude` and `include` are patterns as in a `.gitignore` file;
     included files are read with any suffix. `fields` maps roles to the names of fields in rows. `prune` removes the
-    chunks of vanished sources. `allow_deletions` is the most sources that `prune` may remove from a folder in which
-    none is left. It also limits how many sources may lose most of their chunks in a run that loses a large share of all
-    chunks. `chunking` is the chunking policy for each named path. It is set for the registered folder that the path
-    belongs to, and for registered folders inside the path; None leaves it unchanged. `checksum` reads every file, even
-    if its size and times are unchanged. `follow_links` reads linked files outside the named folders too."""
+    chunks of vanished sources. If a folder has no sources any more, `prune` removes the chunks of at most
+    `allow_deletions` former ones. It also limits how many sources may lose most of their chunks in a run that loses a
+    large share of all chunks. `chunking` is the chunking policy for each named path. It is set for the registered
+    folder that the path belongs to, and for registered folders inside the path; None leaves it unchanged. `checksum`
+    reads every file, even if its size and times are unchanged. `follow_links` reads linked files outside the named
+    folders too."""
 
     format: str = AUTO
     partition: str = "documents"

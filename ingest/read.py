@@ -185,8 +185,8 @@ def _checksum(path: str) -> tuple[str, Signature]:
 
 
 def _signature_after(job: Job, before: Signature, started_ns: int) -> Signature | None:
-    """The signature after reading; None if it may not show later changes. Raises SourceFailed if it has changed,
-    unless the file may grow and has only grown."""
+    """The signature after reading; None if a later change could leave it the same. Raises SourceFailed if it has
+    changed, unless the file may grow and has only grown."""
     after = Signature.of(os.stat(job.path))  # noqa: PTH116
     if after == before:
         return after if after.is_settled(started_ns) else None

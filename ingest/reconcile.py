@@ -118,9 +118,9 @@ select stored.partition, stored.family, '{EMPTIED}' from empty join stored using
 where stored.origin <= empty.uri and not exists (select 1 from draft where draft.family = stored.family)
 """
 
-# Families of this run's tenant that their file no longer contains. This is known if the file was read completely (in
-# this run, or earlier and is unchanged), no longer exists, or is excluded. A family that another file contains belongs
-# to that file.
+# Families of this run's tenant that their file no longer contains. This is known if the file was read completely in
+# this run, if it was read completely earlier and is unchanged, if it no longer exists, or if it is excluded. A family
+# that another file contains belongs to that file.
 _MISSING_FAMILIES = """
 select stored.partition, stored.family, stored.name, stored.origin,
   case when found.uri is null then :vanished else :not_in_file end as reason

@@ -118,8 +118,8 @@ def make_provenance(
     canonicalizer: tuple[str, str],
     uri: str,
 ) -> tuple[Record, Any]:
-    """The provenance of a chunk, which keeps fields of the record's provenance (`theirs`) that the contract does not
-    define; and the values of `theirs` that it replaces, or None.
+    """Returns the provenance of a chunk, and the values of the record's provenance (`theirs`) that it replaces, or
+    None. Fields of `theirs` that the contract does not define are kept in it.
 
     `source` is the field (`source_uri` or `source_ref`) and the name. `parser` is used if the record names none.
     """

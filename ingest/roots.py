@@ -89,8 +89,9 @@ class Roots:
             return []
         except (ValueError, KeyError, TypeError) as error:
             raise IngestRefused(
-                f"{self._storage.address}/{FILE_NAME} cannot be read ({error}): restore it from a copy. Without it, "
-                "ingest every folder again, subfolders before their parents, so that sources keep their names"
+                f"{self._storage.address}/{FILE_NAME} cannot be read ({error}): restore it from a copy. If there is "
+                "none, delete it and ingest every folder again, subfolders before their parents, so that sources keep "
+                "their names"
             ) from error
 
     def __iter__(self) -> Iterator[Root]:

@@ -64,9 +64,9 @@ where partition = :key and {which}
 """
 _MAY_HAVE_MOVED = "{place} >= (select min(first) from kept where shift <> 0)"
 _CHUNKS = f"{_MAY_HAVE_MOVED.format(place='offset')} and id <= :last"
-# The tables whose places are updated, in this order: `chunk` is last, because the condition on `standing` reads its old
-# offsets. That condition names families, so that SQLite finds the rows by their primary key. A family that lost its
-# first line is undecided, and gets its new place from `decide`.
+# The tables whose places are updated, in this order: `chunk` is last, because the condition on `standing` reads the old
+# offsets in `chunk`. That condition names families, so that SQLite finds the rows by their primary key. A family that
+# lost its first line is undecided, and gets its new place from `decide`.
 _MOVE = (
     ("standing", "first_offset", f"family in (select family from chunk where partition = :key and {_CHUNKS})"),
     ("current", "first_offset", _MAY_HAVE_MOVED.format(place="first_offset")),
@@ -163,7 +163,8 @@ def take_lines(
     """Update the rows of a partition, within the caller's transaction. Families with added or removed lines become
     `undecided`, or all families if the order of the lines changed. In other families only the places change.
 
-    `part` validates the changed lines of a file that was not validated; NeedsValidation if that is not enough. Without
+    With `part`, the file has not been validated yet, and only its changed lines are: NeedsValidation if that is not
+    enough. Without
     `is_known`, the present rows may be wrong and are replaced."""
     for statement in _TABLES:
         db.execute(statement)

@@ -36,8 +36,8 @@ class Compute(Protocol):
     ) -> None:
         """Put vectors of these texts into the cache. Texts may be left out: the run computes what is still missing.
 
-        Import vectors that exist elsewhere before you read `missing`: it leaves out texts that are then in the cache.
-        `on_chunks` gets the number of chunks done.
+        First import vectors that exist elsewhere, then read `missing`: it skips texts that are in the cache by that
+        time. `on_chunks` gets the number of chunks done.
         """
 
 

@@ -166,7 +166,7 @@ class Convergence:
         # would pass for this build.
         must_sign = not signed or receipts.has_intents() or not build_scan.is_clean()
         with self.lock():
-            if must_sign:  # expect none until the build is signed: after a kill here, the next run scans again
+            if must_sign:  # no stamp is valid until the build is signed, so after a kill here the next run scans again
                 receipts.expect_stamps(())
             build_scan.make_receipts()
             if must_sign and sign:

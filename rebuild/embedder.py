@@ -111,7 +111,7 @@ class DocumentEmbedder:
     def drop_outdated(self) -> None:
         """Remove old vectors that were not replaced after `recompute_all`: no current text needs them."""
         if last := self._cache.last_outdated(self.info.fingerprint):
-            if self.info.device == "endpoint":  # only now: other runs compare the endpoint with the old ones
+            if self.info.device == "endpoint":  # not earlier: other runs compare the endpoint with the old probes
                 cache_probes(self._encoder, self._cache)
             drop(self._cache, outdated_rows(self._cache, self.info.fingerprint, last))
 

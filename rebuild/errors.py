@@ -63,8 +63,8 @@ class NotMissing(RebuildError):
 
 @dataclass(frozen=True)
 class Removal:
-    """A removal that needs a flag. If a flip was stopped because of refusals, `removed` and `total` count documents,
-    else sources."""
+    """A removal that needs a flag. `removed` and `total` count sources; if a flip was stopped because an engine
+    refused documents, they count these."""
 
     removed: int
     total: int

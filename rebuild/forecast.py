@@ -103,8 +103,8 @@ class Forecast:
 
 
 def plan(session: Session, *, adopt: bool = False) -> Forecast:
-    """What a sync would do and cost, also the first one. Only records of this home are written, except that an
-    interrupted flip is completed."""
+    """What the next sync would do and cost, even if it is the first. Only records of this home are written, except that
+    an interrupted flip is completed."""
     with session.lock(WAIT_SECONDS):
         live = live_generation(session, adopt=adopt)
         if live is None:
@@ -161,7 +161,8 @@ def plan_sync(
 def require_plan(
     session: Session, live: Generation, embedder: DocumentEmbedder, named: str, *, adopt: bool = False
 ) -> None:
-    """OtherPlan if the plan is not the named one. Call it before builds are recreated: the hash covers that, too."""
+    """OtherPlan if the plan is not the named one. Call it before builds are recreated: recreating them is a part of the
+    plan."""
     if len(named) < _LEAST_DIGITS:
         raise UnknownPlan(
             f"{named!r:.100} is too short for the hash of a plan: use {_LEAST_DIGITS} or more of the digits that "

@@ -64,7 +64,8 @@ class ForgetReport:
     documents: dict[str, int]
     """Erased documents by build, of all generations."""
     texts: int
-    """Texts found in records or builds, also of former versions. Vectors of other former texts remain."""
+    """Texts found in records or builds, also of former versions. Former texts that neither names any more keep their
+    vectors."""
     vectors: int
     run_records: int
     """Lines of run records that named the source."""

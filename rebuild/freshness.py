@@ -24,8 +24,8 @@ class Freshness:
 
     lag: float | None
     """Age of the oldest change that the live index has not confirmed; 0 if there is none, None if the chunks are
-    missing. The time of the change is estimated: when a pending partition's file was written, or when a run that read
-    the change started, whichever is earlier; but never before the last complete update."""
+    missing. The time of the change is estimated. It is the earlier of two times: when the file of a pending partition
+    was written, and the start of a run that read the change; but at least that of the last complete update."""
     updated: float | None
     """Age of the last sync, repair or rebuild that confirmed every change."""
     verified: float | None
@@ -90,7 +90,7 @@ def _is_complete(run: RunRecord) -> bool:
 
 def has_drift(home: Path) -> bool:
     """As `Freshness.has_drift`."""
-    is_verified = False  # whether a `verify` without vectors succeeded after the runs that follow in this loop
+    is_verified = False  # whether the loop, which goes back in time, has passed a successful `verify` without vectors
     for run in past_runs(home, "verify", "repair", "rebuild"):
         is_deep = bool(run.facts.get("deep"))
         if _is_complete(run) or (run.status == "ok" and is_deep):

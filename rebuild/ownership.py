@@ -1,8 +1,8 @@
 """Decides which builds belong to this home: by markers, records or, without a marker, by the content and its receipts.
 
-A sink's public name is changed only if it shows a build of this home or one that may be adopted. If the records of
-this home were lost, a rebuild first scans one of its builds in each sink, for the brake: the one that the public name
-shows, else the largest.
+A sink's public name is changed only if it shows a build of this home or one that may be adopted. If the records of this
+home were lost, the brake needs new ones. So a rebuild first scans one build of this home in each sink: the one that the
+public name shows, else the largest.
 """
 
 from collections.abc import Iterable

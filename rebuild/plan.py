@@ -63,7 +63,7 @@ left join intent i on i.build = p.build and i.family = p.family
 where i.family is null and iif(p.action = 'remove', r.family is null, r.family_hash = c.family_hash)
 """
 _AND_MOVED = "and {} in (select family from moved where build = :build)"
-# A build without receipts is compared as a whole again, because all of it differs.
+# A build without receipts is not noted as compared: all of it differs, so the next plan compares all of it, too.
 _NOTE_COMPARED = (
     "insert or ignore into compared select :build where exists (select 1 from receipt where build = :build)",
     "insert or ignore into moved select build, family from planned where build = :build "

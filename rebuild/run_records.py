@@ -67,7 +67,8 @@ def newest_run(home: Path, *commands: str) -> RunRecord | None:
 
 
 def last_update(home: Path) -> RunRecord | None:
-    """The last sync, repair or rebuild that did not end with an error. It may have been killed, or still run."""
+    """The last sync, repair or rebuild that was not stopped by an error or by Ctrl-C. It may have been killed, or still
+    run."""
     return next((run for run in past_runs(home, *UPDATES) if not run.was_stopped), None)
 
 

@@ -92,8 +92,8 @@ select coalesce(nullif(max(label), ''), (select nullif(max(r.label), '') from re
 from drift d group by family order by name, family
 """
 # A receipt has a hash if the family matches its current version. Held families were not compared document by document.
-# A receipt without a hash keeps in `confirmed`, for the brake, how many documents its last version with a hash had. If
-# the build had no receipts at all, that is the number of stored documents.
+# If a receipt loses its hash, `confirmed` keeps, for the brake, its former number of documents. If the build had no
+# receipts, `confirmed` is the number of stored documents.
 _MAKE_RECEIPTS = """
 insert into receipt (build, family, family_hash, documents, label, confirmed)
 select :build, f.family, case

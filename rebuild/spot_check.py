@@ -29,7 +29,7 @@ LARGEST = 2000
 """Most documents of a source. Larger sources are left to `verify`: reading one takes longer than an idle sync."""
 AT_REST_FACTOR = 10
 """How many times larger the parts are for builds that can show that nobody has written to them: an idle sync opens them
-only for this check, and opening takes as long as comparing such a part."""
+only for this check. Opening takes as long as comparing such a part, so a smaller part would save little."""
 _ROUNDS_AFTER_A_WRITE = 2
 """Two, because the current round may already be past the documents that another program has written."""
 

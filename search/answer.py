@@ -148,8 +148,8 @@ def hit_of(
 class Answer:
     """A sequence of hits, with notices about them.
 
-    `unavailable` maps each leg (keyword, semantic or engine search) that failed to the reason. The hits come from the
-    legs that answered.
+    `unavailable` has the legs that failed (keyword, semantic or engine search), each with the reason. The hits come
+    from the legs that answered.
     """
 
     query: str

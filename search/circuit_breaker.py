@@ -29,7 +29,7 @@ def with_circuit_breaker(reader: R, seconds: float = OPEN_SECONDS) -> R:
 
 
 class _CircuitBreaker:
-    """Has all attributes of the reader. Calls of its methods go through `_call`."""
+    """Has all attributes of the reader. Calls of its methods, except `close`, go through `_call`."""
 
     def __init__(self, reader: Reader, seconds: float) -> None:
         self._reader = reader

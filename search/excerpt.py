@@ -24,7 +24,7 @@ _FENCE_OR_ID = re.compile(r"^:{3,}[ \t]*[\w-]*(?:\n|\Z)|[ \t]+\{[ \t]*#[^{}\n]*\
 _ROLE = re.compile(r"(?<![\w`:])(?::[A-Za-z][\w+.-]*){1,3}:`[~!]?([^`<>]{1,500}?)(?:\s*<[^`<>]{1,500}>)?`(?![`\w])")
 _LETTER = r"[^\W_]"
 _BETWEEN_WORDS = re.compile(rf"(?<={_LETTER})[\W_]+(?={_LETTER})")
-_SPACELESS = "\u0e00"  # most letters from here on have no spaces between words
+SPACELESS = "\u0e00"  # most letters from here on have no spaces between words
 _SIGNS = re.compile(r"[\s`*#]+")
 
 
@@ -129,14 +129,14 @@ def _best(text: str, found: Sequence[Piece]) -> tuple[Piece, ...]:
 
 def _patterns(found: Sequence[Piece]) -> list[str]:
     """Longest first. They match whole words, unless the engine found a part of a word."""
-    around = ["", *(piece.text.strip("*~`") for piece in found), ""]  # these marks may be within a word
+    around = ["", *(piece.text.strip("*~`") for piece in found), ""]  # these may split a word
     patterns: set[str] = set()
     for before, piece, after in zip(around, found, around[2:], strict=False):
         if piece.match and piece.text.strip():
             word = r"[\W_]+".join(map(re.escape, _BETWEEN_WORDS.split(piece.text)))
-            if not before[-1:].isalnum() and piece.text[:1] < _SPACELESS:
+            if not before[-1:].isalnum() and piece.text[:1] < SPACELESS:
                 word = f"(?<!{_LETTER}){word}"
-            patterns.add(word if after[:1].isalnum() or piece.text[-1:] >= _SPACELESS else f"{word}(?!{_LETTER})")
+            patterns.add(word if after[:1].isalnum() or piece.text[-1:] >= SPACELESS else f"{word}(?!{_LETTER})")
     return sorted(patterns, key=len, reverse=True)
 
 

@@ -115,8 +115,8 @@ def best_value(ranking: Ranking) -> float:
 
 
 def keyword_weight(evidence: float) -> float:
-    """The weight of keyword search, from the value of its best hit. If no text contains the words together, they say
-    little about the rank of a text: then meaning decides."""
+    """The weight of keyword search, from the value of its best hit. If even the best hit has only a part of the words,
+    words say little about the order, and meaning counts more."""
     return _LEAST_WEIGHT + (_MOST_WEIGHT - _LEAST_WEIGHT) * evidence
 
 

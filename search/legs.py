@@ -29,7 +29,7 @@ from chunksink.sinks.reader import (
 )
 
 REMEDY = "run `chunksink sync` if such a sink is configured"
-"""With an `if`: this module does not know which sinks are configured."""
+"""It says `if`, because this module does not know which sinks are configured."""
 
 PhraseHits = Sequence[Hit] | None
 """The documents that contain all quoted phrases, at most `MOST_PHRASE_HITS`. None if the query has no phrases, or if
@@ -38,7 +38,7 @@ they could not or need not be searched for."""
 _DEPTH_FACTOR = 4
 
 FromChunks = Callable[[Mapping[str, str]], list[Document]]
-"""Makes documents from the chunks on disk. The argument maps the ids of documents to families."""
+"""Makes documents from the chunks on disk. The argument maps the ids of documents to their families (`parent_id`)."""
 
 
 @dataclass(frozen=True)

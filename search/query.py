@@ -107,10 +107,9 @@ def _page(legs: Legs, access: Access, order: Order, question: Question) -> tuple
 
 def _grouped(legs: Legs, access: Access, order: Order, question: Question, missing: list[Hit]) -> Iterator[SearchHit]:
     """The hits in order; vanished documents are added to `missing`. With `collapse`, hits with the same text become one
-    if they are in the same part of the order. The parts, and so the groups, do not depend on limit and offset.
+    if they are in the same part (`Order.parts`). The parts, and so the groups, do not depend on limit and offset.
 
-    Copies of a text usually follow each other. So the group of a part's last hit stays open until the next part, which
-    may begin with more copies.
+    Copies of a text usually follow each other. So the group of a part's last hit also takes copies from the next part.
     """
     groups: dict[Hashable, list[tuple[Placed, Document]]] = {}
     last: Hashable = None

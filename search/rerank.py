@@ -39,7 +39,7 @@ class Reranking:
         self._failed: tuple[float, str] | None = None
 
     def load(self) -> None:
-        # Not within `_turn`: it is held while another query is scored, and this wait has no time limit.
+        # Not within `_turn`: the caller would wait, without a time limit, while another query is scored.
         with self._loading:
             self._reranker.load()
 

@@ -9,8 +9,8 @@ MEANINGS = {
     "model_cache": "folder for models prepared for this machine; by default in the user's cache folder",
     "precision": "`auto` (bfloat16 if the hardware can, else float32), `float32`, `bfloat16`, or "
     "`int8` (faster and less precise)",
-    "long_texts": "how to embed texts longer than the model's maximum: the mean of `windows` over the whole text, or "
-    "`truncate`",
+    "long_texts": "how to embed texts longer than the model's maximum: `windows` (the mean of the vectors of all "
+    "parts), or `truncate` (the beginning only)",
     "max_length": "lowers the model's maximum, in tokens; for an endpoint in characters",
     "dimensions": "stores only the first numbers of each vector, if the model declares that in "
     "`matryoshka_dimensions`; the cache has all",

@@ -24,7 +24,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One chunk as a sink stores it. `fields.PROJECTION` defines each field.
 
     Every engine can store it, because it comes from a valid chunk: no string has U+0000 or a lone surrogate, every
-    number is exact, and `parent_id` is 64 lower-case hex digits. Sinks rely on that without checking.
+    number is exact, and `parent_id` is 64 lower-case hex digits. Sinks may rely on that.
     """
 
     id: str

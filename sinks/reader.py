@@ -201,8 +201,8 @@ class KeywordReader(Reader, Protocol):
         the search: statistics are limited to the documents that pass."""
 
     def most_score(self, query: str, filters: Sequence[Filter] = ()) -> float | None:
-        """About the score that a document with every word of the query would have. None if there is such a document, or
-        if the score is unknown: then the caller uses the score of the best hit."""
+        """About the score that a document with every word of the query would have, for when none has. If one has, or if
+        the score is unknown: None, and the caller uses the score of the best hit."""
 
     def corrections(self, query: str, filters: Sequence[Filter] = ()) -> dict[str, str]:
         """A similar word for each query word that is missing from all documents that pass the filters. Empty for an

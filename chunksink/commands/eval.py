@@ -47,8 +47,8 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     type=click.Choice(("auto", *FIELDS)),
     default="auto",
     show_default=True,
-    help="The field by which judgements name documents. `filename` is compared without its extension; "
-    "for a row of a JSON or CSV file it is the row's id.",
+    help="The field by which judgements name documents. `filename` is the file's name without its "
+    "extension; for a row of a JSON or CSV file, the row's id.",
 )
 @click.option("--tenant", metavar="NAME", help="Search only the documents of this tenant.")
 @click.option("--limit-queries", type=click.IntRange(1), metavar="N", help="Only the first N judged queries.")

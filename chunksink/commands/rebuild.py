@@ -29,7 +29,7 @@ from chunksink.summary import BUILT, exit_code, print_report
     "--require-eval",
     type=click.Path(exists=True, dir_okay=False),
     metavar="FILE",
-    help="Ask the queries of this result of `eval --save`; keep the live index if the new one answers worse.",
+    help="A file that `eval --save` wrote: ask its queries, and keep the live index if the new one answers worse.",
 )
 @click.option(
     "--fail-if-drop",

@@ -35,7 +35,8 @@ _MOST_NAMED = 3
 _FRAGMENT_CHARACTERS = 300
 """Longer fragments of links are cut. Quoting can triple the length of a heading, or more."""
 _BOLD, _NORMAL = "\ufdd0", "\ufdd1"
-"""Mark bold text while lines are broken. `printable` escapes both, so no text contains them."""
+"""Stand for the bold escape codes until lines are wrapped, because these have no width. `printable` escapes both, so no
+text contains them."""
 _SPACE = re.compile(r"\s+")
 
 
@@ -87,8 +88,8 @@ def command(
 ) -> int:
     """Search the live index, best sources first.
 
-    Several words are one query. Quotes within it mark phrases: '"left the harbour" boat' finds these words side by
-    side.
+    Several words are one query. Quotes within it mark phrases: with '"left the harbour" boat', the quoted words must be
+    side by side.
 
     Each source is shown once, by its best chunk. If one of the two searches of --mode hybrid fails, the hits come from
     the other one and the exit code is 5.

@@ -120,12 +120,12 @@ def _runtime(config: Config, found: ResolvedModel) -> str:
     cache = config.model_cache_path or default_model_cache()
     expected = expected_runtime(found, config.precision, cache)
     if not expected.reason:
-        when = "prepared" if expected.prepared else "once the first run has prepared it"
-        return f"OpenVINO computes it, {when} in {cache}"
+        when = "is prepared" if expected.prepared else "the first run prepares"
+        return f"OpenVINO computes its vectors, from a graph that {when} in {cache}"
     if config.precision == "int8":
         problem = f"{found.name} cannot be computed in int8: {expected.reason}"
         raise CheckProblem(problem, "correct what this message names, or set `precision` to auto")
-    return f"sentence-transformers computes it: {expected.reason}"
+    return f"sentence-transformers computes its vectors: {expected.reason}"
 
 
 def endpoint(url: str, model: str, variable: str | None, option: str) -> str:

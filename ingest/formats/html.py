@@ -253,8 +253,8 @@ def _anchor_of(heading: Any) -> str:
 
 
 def _tidy_table(table: Any) -> None:
-    """Makes the first row the header. A table of one column without a header, or with headings, code or
-    tables in its cells, is replaced by the content of its cells."""
+    """Makes the first row the header. A table is replaced by the content of its cells if it has one column
+    and no header, or if its cells contain headings, code or tables."""
     rows = table.xpath("./tr|./thead/tr|./tbody/tr|./tfoot/tr")
     has_blocks = sum(1 for _ in table.iter("table", "pre", *_HEADINGS)) > 1
     is_column = next(table.iter("th"), None) is None and all(len(row) <= 1 for row in rows)

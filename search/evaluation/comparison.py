@@ -66,7 +66,7 @@ def _compared(mode: Mode, before: Mapping[str, float], after: Mapping[str, float
 def unshared_queries(baseline: JudgedQueries, judged: JudgedQueries) -> list[str]:
     """The queries that only one of the two sets has.
 
-    Raises `InvalidEvaluation` if a query of both has another text or other judgements.
+    Raises `InvalidEvaluation` if a query that both have differs in its text or its judgements.
     """
     for query in baseline.queries.keys() & judged.queries.keys():
         old, new = ((one.queries[query], one.judgements[query]) for one in (baseline, judged))

@@ -10,8 +10,8 @@ from chunksink.search.question import LEGS_OF
 
 @dataclass(frozen=True)
 class Bar:
-    """The share of one leg. `percent` is its length. In the bar of the sum it begins at `start`, where the bar of the
-    previous leg ends."""
+    """The share of one leg. `percent` is its length. In the bar of the sum, which stacks the shares of all
+    legs, it begins at `start`."""
 
     leg: str
     found: bool

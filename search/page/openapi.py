@@ -72,7 +72,7 @@ _MEANINGS = {
     "200": "The answer.",
     "400": "The request is invalid; the message explains why.",
     "401": "A token is required.",
-    "403": "The token belongs to another tenant.",
+    "403": "The token is not for this tenant.",
     "404": "There is no such chunk, or the caller may not see it.",
     "503": "There is no index yet, or it is not available right now.",
 }

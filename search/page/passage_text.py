@@ -10,6 +10,8 @@ from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 
+from chunksink.search.excerpt import SPACELESS
+
 _WEB = re.compile(r"(?:https?://|mailto:)", re.IGNORECASE)
 _TOP_HEADING = 2
 """The page's own title is `h1`, so headings of a passage begin below it."""
@@ -25,7 +27,14 @@ def as_html(text: str, found: Sequence[str], *, markdown: bool) -> Markup:
 
 def _pattern(found: Sequence[str]) -> re.Pattern[str] | None:
     words = sorted({word.strip().lower() for word in found if word.strip()}, key=len, reverse=True)
-    return re.compile("|".join(rf"(?<!\w){re.escape(word)}(?!\w)" for word in words), re.IGNORECASE) if words else None
+    return re.compile("|".join(map(_whole, words)), re.IGNORECASE) if words else None
+
+
+def _whole(word: str) -> str:
+    """Matches the word as a whole, except at an end where its script has no spaces between words."""
+    before = "" if word[0] >= SPACELESS else r"(?<!\w)"
+    after = "" if word[-1] >= SPACELESS else r"(?!\w)"
+    return f"{before}{re.escape(word)}{after}"
 
 
 def _with_marks(text: str, marked: re.Pattern[str] | None) -> Markup:

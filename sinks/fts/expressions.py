@@ -52,9 +52,8 @@ def beginning(query: Query) -> str:
 
 
 def prefix_without_word(query: Query) -> str:
-    """As `beginning`, but the word is no term of its own. Rows with the word may still match, by the beginning of its
-    stem.
-    """
+    """As `beginning`, without a term for the word itself. A row with the word may still match, because the beginning
+    may fit its stem."""
     return " OR ".join(_prefixes(query.prefix))
 
 

@@ -41,14 +41,15 @@ def count_families(
 
 
 class _Pairs(NamedTuple):
-    """The distinct pairs of a family and a value. `value_of_pair` has, for each pair, the position of its value in
-    `values`. `places` and `pairs` have one entry for each value of each row: in `places` the position of the row, in
-    `pairs` the number of its pair."""
+    """The distinct pairs of a family and a value."""
 
     values: list[Value]
     value_of_pair: NDArray[np.int64]
+    """By pair: the index of its value in `values`."""
     places: NDArray[np.int32]
+    """One entry for each value of each row: the index of the row."""
     pairs: NDArray[np.int32]
+    """For the same entries: the pair of the row's family and the value."""
 
     def most_frequent(self, matching: NDArray[np.bool], limit: int) -> list[FacetValue]:
         found = np.zeros(len(self.value_of_pair), dtype=bool)

@@ -115,8 +115,8 @@ class Search:
     def _prefix_weight(self, query: Query) -> float:
         """The weight of longer words that begin with the last word of the query.
 
-        The longer words alone are in fewer rows than the longer words and the last word together, so their own idf is
-        too high. The weight lowers it to the idf that all of them would have as one term.
+        Without the last word itself, the longer words are in fewer rows, so their idf would be too high. The weight
+        lowers it to the idf of all words with this beginning, counted as one term.
         """
         if not query.prefix:
             return statements.PREFIX_WEIGHT

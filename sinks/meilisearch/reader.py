@@ -215,7 +215,7 @@ class MeilisearchReader:
         self, question: Mapping[str, Any], field: str, documents: Mapping[str, int], limit: int
     ) -> list[FacetValue]:
         """Meilisearch counts documents with a value, or families whose representative document has it. So each value is
-        counted in a query of its own, most frequent first, until no other can have as many families."""
+        counted in a query of its own, most frequent first, until no other value can be among the `limit` best."""
         ranked = sorted(documents, key=lambda value: -documents[value])
         found: dict[str, int] = {}
         for start in range(0, len(ranked), _AT_ONCE):

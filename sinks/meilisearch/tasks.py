@@ -40,8 +40,8 @@ class PendingWork:
 
     replacements: Replacements
     payloads: list[Payload] = field(default_factory=list)
-    """In order. Confirmed payloads stay until all are confirmed: if a payload is lost, its documents are sent again,
-    except those that a later payload has, too."""
+    """In order. Confirmed payloads stay until all are confirmed: if an earlier one is lost, those of its documents that
+    no later payload has are sent again."""
     refused_count: int = 0
     """How many documents the server refused."""
     any_accepted: bool = False

@@ -25,7 +25,7 @@ _BY_LENGTH = 1
 _MOST_RANK = 5.0
 """A word is common if it weighs less than the rarest word's weight divided by this number. The rank of a word
 rarely differs by more than this factor from document to document. So a document with only common words hardly ever
-ranks above one with the rarest word, and such documents are not ranked at first."""
+ranks above one with the rarest word. Documents with only common words are ranked if the others are too few."""
 _MOST_COUNTED = 5000
 """Counting the documents with a word ends here, because it takes long. The number is then estimated."""
 _READ_FOR_SPELLING = 100

@@ -106,8 +106,8 @@ class PaneChunker:
         return "direction" if event.direction != self._last.direction else None
 
     def _break(self, boundary: Boundary) -> None:
-        # The next chunk can be joined to the last one across a `limit` or a `direction`. A later boundary replaces one
-        # of these; any other boundary stays, so that nothing is joined across it.
+        # A later boundary replaces `limit` and `direction`, across which the next chunk may be joined to the last one.
+        # Any other boundary stays, so that nothing is joined across it.
         if self._boundary in ("limit", "direction"):
             self._boundary = boundary
         if self._open is not None:

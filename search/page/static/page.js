@@ -65,7 +65,7 @@ function show(fresh, wholeForm) {
   if (wholeForm) {
     field.value = fresh.querySelector("#q").value;
     for (const radio of modes()) {
-      // Some modes are only on pages that were requested with them.
+      // A page offers the mode `engine` only if its address has it.
       radio.checked = fresh.querySelector(`input[name=mode][value=${radio.value}]`)?.checked ?? false;
     }
   }

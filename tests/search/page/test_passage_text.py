@@ -40,3 +40,7 @@ def test_links_to_the_web_stay_links() -> None:
     html = as_html("[docs](https://example.org/a?b=1&c=2)", (), markdown=True)
     assert 'href="https://example.org/a?b=1&amp;c=2"' in html
     assert 'rel="noreferrer noopener"' in html
+
+
+def test_found_words_are_marked_within_scripts_without_spaces() -> None:
+    assert as_html("数据库事务的隔离", ["事务"], markdown=False) == "数据库<mark>事务</mark>的隔离"
