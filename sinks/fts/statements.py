@@ -101,7 +101,7 @@ def scores(runs: Sequence[str], tenant: Tenant | None, *, needed: int = 1, lacki
 
 
 def has_match(row: str) -> str:
-    """A condition on a row of `documents`: a searched column matches one of the patterns. Its `?` stands for the
+    """A condition on a row of `documents`: a searched column matches one of the patterns. Its `?` takes the
     patterns as a JSON list."""
     return f"{_HAS_MATCH}(?, {', '.join(f'{row}.{name}' for name in SEARCHED)})"
 
