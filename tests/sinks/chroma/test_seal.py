@@ -161,7 +161,7 @@ def test_concurrent_foreign_writes_are_counted(
     """Other programs do not take turns."""
     calls: dict[str, tuple[Any, str]] = {
         "while it is opened": (folder, "collection_in"),
-        "while it is closed": (seal, "put"),
+        "while it is closed": (seal, "write"),
     }
 
     def remove_one() -> None:
