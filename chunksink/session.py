@@ -129,12 +129,12 @@ def require_chunks(root: BusRoot, home: Path) -> BusRoot:
         with suppress(RebuildError), State.existing(home) as state:
             known = Catalog(state).known_partitions()
         if known:
-            made = f"write an empty object {root.address}/manifest/kept"
-            made = made if root.bucket else f"run `mkdir -p {root.manifests}`"
+            marker = f"write an empty object {root.address}/manifest/kept"
+            step = marker if root.bucket else f"run `mkdir -p {root.manifests}`"
             raise InvalidBus(
                 f"no chunks at {root.address}, where {counted(len(known), 'partition')} were; the index is unchanged. "
                 "Bring the folder back, or name it with --chunks DIR. If all are meant to go: "
-                f"{made}, then `chunksink retire-partition KEY` for each"
+                f"{step}, then `chunksink retire-partition KEY` for each"
             ) from error
         raise
 

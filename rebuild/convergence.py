@@ -157,7 +157,7 @@ class Convergence:
                 removals=self.session.catalog.is_whole(),
                 cached=self.embedder.expected if deep and target.holds_vectors else None,
             )
-        what = build_scan.examples() or "its marker"
+        what = build_scan.examples() or "its marker, or its number of documents"
         self.differences[target.sink] = f"{target.sink} differs from what was written: {what}"
         lost, altered, names = build_scan.losses()
         report.lost, report.altered = max(report.lost, lost), max(report.altered, altered)

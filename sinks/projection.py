@@ -47,7 +47,7 @@ def project_family(
 
 
 def projection_id(fields: FieldSet) -> str:
-    """An id of what documents depend on besides their chunks: the rules and the custom fields."""
+    """An id of the rules and the custom fields. If it changes, the documents of the same chunks may differ."""
     return f"{PROJECTION_VERSION}/{fields.digest}"
 
 

@@ -35,8 +35,8 @@ _MOST_NAMED = 3
 _FRAGMENT_CHARACTERS = 300
 """Longer fragments of links are cut. Quoting can triple the length of a heading, or more."""
 _BOLD, _NORMAL = "\ufdd0", "\ufdd1"
-"""Stand for the bold escape codes until lines are wrapped, because these have no width. `printable` escapes both, so no
-text contains them."""
+"""Placeholders for the escape codes of bold text until lines are wrapped: the codes have no width. No text contains
+them, because `printable` escapes both."""
 _SPACE = re.compile(r"\s+")
 
 

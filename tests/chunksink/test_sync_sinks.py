@@ -247,6 +247,17 @@ def test_a_new_sink_that_does_not_hold_what_it_was_sent_does_not_hinder_the_othe
     assert added("sync").code == Exit.OK
 
 
+def test_repair_that_does_not_last_names_only_the_sink_that_differs(
+    added: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert added("sync").code == Exit.OK
+    monkeypatch.setattr(JsonlBuild, "count", lambda _build: 0)
+    monkeypatch.setattr(JsonlBuild, "scan", lambda _build, **_asked: iter(()))
+    ended = added("verify", "--repair")
+    assert "Still wrong after repair" in ended.err
+    assert ("jsonl differs" in ended.err, "fts differs" in ended.err) == (True, False)
+
+
 def test_a_new_sink_waits_for_a_rebuild_under_way_and_the_others_sync(
     added: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:

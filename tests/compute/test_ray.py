@@ -23,6 +23,7 @@ from chunksink.chunkbus.storage import open_storage
 from chunksink.compute import ray as engine
 from chunksink.compute.cluster import Cluster
 from chunksink.compute.ray import LEAST_VALIDATED_BYTES, RayCompute
+from chunksink.compute.worker import BlockReceipt
 from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.segments import import_segments
 from chunksink.rebuild.errors import ComputeError
@@ -219,3 +220,15 @@ def test_worker_with_another_model_is_refused(home: RayHome) -> None:
 def test_segments_that_only_the_worker_has_are_an_error(home: RayHome, tmp_path: Path) -> None:
     with pytest.raises(ComputeError, match="segments"):
         home.opening(writing_elsewhere, tmp_path / "elsewhere").rebuild()
+
+
+def test_failed_starts_of_workers_count_since_the_last_block() -> None:
+    """In a long run machines come and go."""
+    unused: Any = None
+    run = engine._Run(unused, unused, unused, unused, "", lambda _chunks: None)
+    for _ in range(2 * engine.TRIES):
+        run._note_failed_start("the machine is gone")
+        run._accept(unused, BlockReceipt("node", changed=True))
+    with pytest.raises(ComputeError, match="the machine is gone"):
+        for _ in range(engine.TRIES):
+            run._note_failed_start("the machine is gone")

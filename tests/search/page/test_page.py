@@ -18,7 +18,7 @@ from chunksink.search.page.app import make_app
 from chunksink.search.page.drawer import drawers
 from chunksink.search.page.form import PARAMETERS, SearchForm, read
 from chunksink.sinks.reader import Piece, Sort
-from tests.search.page.support import LegAnswers, client_of, client_over, site_over
+from tests.search.page.support import LegAnswers, client_of, client_over, report, site_over
 from tests.search.support import document, family
 
 
@@ -200,6 +200,12 @@ def test_status_page_shows_the_report(client: TestClient) -> None:
     assert "fts: &lt;b&gt;a&lt;/b&gt;.md" in page
     assert "run <code>chunksink sync</code>" in page
     assert '<p class="summary bad">Not up to date</p>' in page
+
+
+def test_status_that_is_unknown_is_no_problem(legs: Legs) -> None:
+    unknown = replace(report(), current=None, summary="Unknown")
+    with client_of(make_app(site_over(LegAnswers(legs), report=lambda: unknown))) as client:
+        assert '<p class="summary good">Unknown</p>' in client.get("/status").text
 
 
 def answer(fusion: Any, *hits: tuple[float, tuple[Share, ...]], **more: Any) -> Answer:

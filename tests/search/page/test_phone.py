@@ -1,0 +1,61 @@
+"""The page on a phone: its width, the size of what is tapped, and the folded filters."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import pytest
+
+from tests.conftest import sampled
+from tests.search.page.support import settle
+
+PHONE = {"width": 320, "height": 740}
+
+# Visible elements that extend beyond the right edge.
+BEYOND = """edge => [...document.querySelectorAll('body *')]
+    .filter(e => e.checkVisibility() && e.getBoundingClientRect().width > 0 && e.getBoundingClientRect().right > edge)
+    .map(e => e.outerHTML.slice(0, 200))"""
+
+# Visible links, buttons and boxes (with their labels) that are less than 40 pixels high.
+SMALL_TARGETS = """() => [...document.querySelectorAll('a[href], button, summary, input, label')]
+    .filter(e => e.checkVisibility() && !e.matches('.skip, .hidden, label input, label.hidden')
+        && e.getBoundingClientRect().height > 0 && e.getBoundingClientRect().height < 39.5)
+    .map(e => e.outerHTML.slice(0, 160))"""
+
+
+@pytest.mark.parametrize(
+    ("path", "script"),
+    sampled(product(["/?q=cat+sleeps", "/", "/status", "/?q=hunts&mode=keyword"], [True, False]), 5),
+)
+def test_page_fits_a_phone(open_page: Any, path: str, script: bool) -> None:
+    page = open_page(path, viewport=PHONE, java_script_enabled=script, is_mobile=True, has_touch=True)
+    for summary in page.locator(".why > summary").all()[:2]:
+        summary.click()
+    width = page.locator("html").bounding_box()["width"]
+    assert width <= PHONE["width"]
+    assert page.locator(".brand span").bounding_box()["height"] < 30, "the name fits one line"
+    assert page.evaluate(BEYOND, PHONE["width"] + 1) == []
+
+
+@pytest.mark.parametrize("path", sampled(["/?q=cat+sleeps", "/?q=%22no+such+phrase%22", "/"], 2))
+def test_targets_on_a_phone_are_large_enough(open_page: Any, path: str) -> None:
+    page = open_page(path, viewport=PHONE, is_mobile=True, has_touch=True)
+    if page.locator("#facets > summary").is_visible():
+        page.locator("#facets > summary").click()
+    assert page.evaluate(SMALL_TARGETS) == []
+    if page.locator(".hit .title").count():
+        page.locator(".hit .title").first.click()
+        page.wait_for_url("**/chunk?*")
+        assert page.evaluate(SMALL_TARGETS) == []
+
+
+def test_filters_on_a_phone_are_folded_and_stay_open_once_opened(open_page: Any) -> None:
+    page = open_page("/?q=cat&mode=keyword", viewport=PHONE)
+    assert not page.get_by_role("checkbox", name="txt").is_visible()
+    page.locator("#facets > summary").click()
+    page.get_by_role("checkbox", name="txt").check()
+    settle(page, "/?q=cat&mode=keyword&filter=source_type%3Dtxt")
+    assert page.get_by_role("checkbox", name="txt").is_visible()
+    wide = open_page("/?q=cat&mode=keyword", viewport={"width": 1100, "height": 700})
+    assert wide.get_by_role("checkbox", name="txt").is_visible()
