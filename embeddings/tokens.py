@@ -85,14 +85,14 @@ def edges(length: int, longest: int) -> Iterator[tuple[int, int]]:
         yield length * number // count, length * (number + 1) // count
 
 
-def batches(pieces: Iterable[TokenWindow], budget: int) -> Iterator[list[TokenWindow]]:
+def batches(pieces: Iterable[TokenWindow], budget: int, step: int = 1) -> Iterator[list[TokenWindow]]:
     """Batches of windows of similar length, the longest first.
 
-    A batch has at most `budget` tokens, including padding, unless a single window is longer.
+    A batch has at most `budget` tokens, including padding to a multiple of `step`, unless a single window is longer.
     """
     batch: list[TokenWindow] = []
     for piece in sorted(pieces, key=lambda piece: -len(piece.ids)):
-        if batch and (len(batch) + 1) * len(batch[0].ids) > budget:
+        if batch and (len(batch) + 1) * _rounded_up(len(batch[0].ids), step) > budget:
             yield batch
             batch = []
         batch.append(piece)
@@ -100,9 +100,10 @@ def batches(pieces: Iterable[TokenWindow], budget: int) -> Iterator[list[TokenWi
         yield batch
 
 
-def padded(batch: Sequence[TokenWindow], layout: Layout) -> Arrays:
-    """The model's input arrays for a batch."""
-    width = max(len(piece.ids) for piece in batch)
+def padded(batch: Sequence[TokenWindow], layout: Layout, step: int = 1) -> Arrays:
+    """The model's input arrays for a batch: a multiple of `step` wide, but not wider than its longest input."""
+    longest = max(len(piece.ids) for piece in batch)
+    width = max(longest, min(_rounded_up(longest, step), layout.max_length))
     ids = np.full((len(batch), width), layout.pad_id, dtype=np.int64)
     mask = np.zeros((len(batch), width), dtype=np.int64)
     for row, piece in enumerate(batch):
@@ -113,6 +114,10 @@ def padded(batch: Sequence[TokenWindow], layout: Layout) -> Arrays:
     if layout.token_types:
         arrays["token_type_ids"] = np.zeros_like(ids)
     return arrays
+
+
+def _rounded_up(length: int, step: int) -> int:
+    return -(-length // step) * step
 
 
 class WindowJoiner:

@@ -52,6 +52,8 @@ class TorchRuntime:
     tenth of its error (1 minus the cosine to the float32 vector).
     """
 
+    width_step = 1
+
     def __init__(self, model: SentenceTransformer, precision: Precision, device: str) -> None:
         import torch
 

@@ -39,6 +39,10 @@ class Runtime(Protocol):
     def token_budget(self) -> int:
         """The most tokens in a batch."""
 
+    @property
+    def width_step(self) -> int:
+        """Batches are padded to a multiple of this many tokens."""
+
     def token_ids(self, texts: list[str]) -> list[list[int]]:
         """The ids of each text, uncut and without special tokens."""
 
@@ -69,6 +73,7 @@ class TransformerEncoder(Encoder):
         self._runtime = runtime
         self._layout = layout
         self._budget = token_budget or runtime.token_budget
+        self._step = runtime.width_step
         self._workers = workers or runtime.workers
         self._pool_lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
@@ -89,7 +94,7 @@ class TransformerEncoder(Encoder):
             block = self._tokenize(texts, prompt, contexts, spans[0])
             tokens = sum(len(piece.ids) for piece in block.pieces)
             if tokens <= self._budget:  # a query or two, a short document
-                for batch in batches(block.pieces, self._budget):
+                for batch in batches(block.pieces, self._budget, self._step):
                     if tokens <= _FEW_TOKENS:
                         vectors = self._threads().submit(self._compute, batch, block.prompt_length).result()
                     else:
@@ -110,7 +115,7 @@ class TransformerEncoder(Encoder):
                     block = coming.result()
                     if following is not None:
                         coming = tokenizing.submit(self._tokenize, texts, prompt, contexts, following)
-                    for batch in batches(block.pieces, self._budget):
+                    for batch in batches(block.pieces, self._budget, self._step):
                         while len(running) >= 2 * self._workers:
                             yield from _finished(running)
                         running[pool.submit(self._compute, batch, block.prompt_length)] = (block.windows, batch)
@@ -153,7 +158,7 @@ class TransformerEncoder(Encoder):
         return np.concatenate([self._compute(half, prompt_length) for half in (batch[:middle], batch[middle:])])
 
     def _forward(self, batch: list[TokenWindow], prompt_length: int) -> Vectors:
-        return self._runtime.vectors(padded(batch, self._layout), prompt_length)
+        return self._runtime.vectors(padded(batch, self._layout, self._step), prompt_length)
 
     def _threads(self) -> ThreadPoolExecutor:
         """A running thread for each worker."""

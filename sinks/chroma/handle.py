@@ -17,6 +17,7 @@ from chunksink.chunkbus.signature import Signature, wait_a_tick
 from chunksink.sinks.chroma.errors import translate_errors
 from chunksink.sinks.chroma.exact_search import Candidates
 from chunksink.sinks.contract import Marker
+from chunksink.sinks.document import Vectors
 from chunksink.sinks.errors import BuildMissing, SinkError
 
 if TYPE_CHECKING:
@@ -104,6 +105,8 @@ class Handle:
         self._loaded_at: Signature | None = None
         self.parents: dict[str, str] = {}
         """Cache of `reader`: the family of each document found so far."""
+        self.vectors: dict[str, Vectors] = {}
+        """Cache of `reader`: normalised vectors of documents."""
         self.tenants: dict[str, Candidates | None] = {}
         """Cache of `exact_search.of_tenant`."""
 

@@ -213,6 +213,7 @@ def test_batches_keep_to_their_budget_and_lose_nothing() -> None:
     assert sorted(piece.position for batch in formed for piece in batch) == list(range(300))
     assert all(len(batch) * max(len(piece.ids) for piece in batch) <= 100 for batch in formed)
     assert [len(batch) for batch in batches([TokenWindow(0, [0] * 500), TokenWindow(1, [0])], 100)] == [1, 1]
+    assert [len(batch) for batch in batches([TokenWindow(0, [0] * 17)] * 7, 100, 16)] == [3, 3, 1]
 
 
 def test_padding_on_either_side_gives_equal_vectors() -> None:
@@ -224,6 +225,8 @@ def test_padding_on_either_side_gives_equal_vectors() -> None:
     assert left["input_ids"].tolist() == [[7, 8, 9], [4, 4, 5]]
     assert left["attention_mask"].tolist() == [[1, 1, 1], [0, 0, 1]]
     assert set(right) - set(left) == {"token_type_ids"}
+    for step, width in (1, 3), (2, 4), (8, 8), (16, 10):  # at most the longest input
+        assert padded(batch, Layout((), (), 10, pad_id=4), step)["input_ids"].shape == (2, width)
 
 
 # -- the real model ----------------------------------------------------------------------------------------------------

@@ -97,6 +97,21 @@ def test_similarities_include_documents_that_were_added_later(
     reader.close()
 
 
+def test_cached_vectors_are_not_used_after_a_write(sink: ChromaSink, build: ChromaBuild, signed: Marker) -> None:
+    old, kept = family("a", ["x"]), family("b", ["y"])
+    build.replace([old, kept])
+    build.flush()
+    ids = [one.documents[0].id for one in (old, kept)]
+    with closing(sink.reader(signed.build_id)) as reader:
+        first, second, cached = (reader.similarities(vector("y"), ids) for _ in range(3))
+        assert first == second == cached
+        assert cached[ids[1]] == pytest.approx(1, abs=1e-4)
+        assert reader._handle.newest is not None and reader._handle.newest.vectors.keys() == set(ids)
+        build.replace([family("a", ["z"])])
+        build.flush()
+        assert reader.similarities(vector("y"), ids).keys() == {ids[1]}
+
+
 WRITER_ONCE = """
 import sys
 from pathlib import Path
