@@ -81,6 +81,7 @@ import resource, sys
 from pathlib import Path
 from chunksink.chunkbus.layout import BusRoot
 from tests.chunkbus.crash_writer import write
+sys.dont_write_bytecode = True  # the limit would cut off these files, too
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
 try:
     write(BusRoot(Path(sys.argv[1])), "k", 6)

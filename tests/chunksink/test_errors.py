@@ -98,6 +98,18 @@ def test_bug_with_json_is_printed_as_json_and_traceback(command: str, shell: She
     assert 'raise ZeroDivisionError("a bug' in ended.err
 
 
+def test_unexpected_end_of_a_file_is_no_interrupt(monkeypatch: pytest.MonkeyPatch, shell: Shell) -> None:
+    """click takes this error for the end of standard input."""
+
+    def load(*_: object) -> None:
+        raise EOFError("marshal data too short")
+
+    monkeypatch.setattr("chunksink.chunkbus.layout.BusRoot.require", load)
+    ended = shell("validate", "--json")
+    assert ended.code == Exit.BUG
+    assert "marshal data too short" in ended.err
+
+
 def test_error_message_with_invalid_unicode_is_escaped(capsys: pytest.CaptureFixture[str]) -> None:
     """File names may contain such characters."""
     print_failure(click.ClickException("no \udcff"), Exit.BUG)

@@ -115,6 +115,7 @@ SCENARIOS: dict[str, Callable[[Home], object]] = {
 
 
 def _limit(kind: int, most: int) -> None:
+    sys.dont_write_bytecode = True  # the limit would cut off these files, too
     resource.setrlimit(kind, (most, resource.getrlimit(kind)[1]))
 
 

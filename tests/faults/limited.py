@@ -50,6 +50,7 @@ def main(homes: str, sinks: str, run: str, *limits: str) -> None:
     for limit in limits:
         child = os.fork()
         if child == 0:
+            sys.dont_write_bytecode = True  # the limit would cut off these files, too
             most = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
             resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit), most))  # Python ignores SIGXFSZ
             line = json.dumps({"limit": int(limit), **end(Path(homes) / limit, sinks, run)})

@@ -101,6 +101,7 @@ def after(folder: Path, sinks: str, wanted: dict[str, str]) -> None:
 
 
 COMMAND = "import resource, sys; from chunksink.cli import run; n = int(sys.argv[1]); " + (
+    "sys.dont_write_bytecode = True; "  # Python would cut the files off, and read them next time
     "resource.setrlimit(resource.RLIMIT_FSIZE, (n, n)); sys.exit(run(sys.argv[2:]))"
 )
 
