@@ -22,7 +22,8 @@ from chunksink.search.query import search
 from chunksink.search.query_vectors import QueryEncoder
 from chunksink.search.question import Mode, Question
 from chunksink.session import chunk_documents
-from chunksink.settings.config import Config, ConfigError
+from chunksink.settings.config import Config
+from chunksink.settings.errors import ConfigError
 from chunksink.sinks.errors import SinkError
 from chunksink.summary import comparison_lines
 from chunksink.views import open_view

@@ -86,7 +86,7 @@ def search_errors() -> tuple[type[Exception], ...]:
     from chunksink.chunkbus.errors import ChunkBusError
     from chunksink.embeddings.errors import EmbeddingsError
     from chunksink.rebuild.errors import RebuildError
-    from chunksink.settings.config import ConfigError
+    from chunksink.settings.errors import ConfigError
     from chunksink.sinks.errors import SinkError
 
     return (RebuildError, SinkError, EmbeddingsError, ChunkBusError, ConfigError, OSError)

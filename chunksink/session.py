@@ -23,7 +23,8 @@ from chunksink.rebuild.errors import InvalidBus, NoGeneration, RebuildError
 from chunksink.rebuild.intake import Intake, Workers, ignore
 from chunksink.rebuild.locks import RebuildLock, WriterLock
 from chunksink.rebuild.state import State, live_sinks
-from chunksink.settings.config import CONFIG_FILE, MEILI_URL, Config, ConfigError, variable
+from chunksink.settings.config import CONFIG_FILE, MEILI_URL, Config, variable
+from chunksink.settings.errors import ConfigError
 from chunksink.settings.sink_tables import sink_names
 from chunksink.sinks import registry
 from chunksink.sinks.contract import Sink

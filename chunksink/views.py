@@ -14,7 +14,8 @@ from chunksink.search.legs import EngineLeg, KeywordLeg, Legs, SemanticLeg
 from chunksink.search.query_vectors import QueryEncoder
 from chunksink.search.question import ENGINE, KEYWORD, SEMANTIC
 from chunksink.session import chunk_documents, open_one_sink
-from chunksink.settings.config import Config, ConfigError
+from chunksink.settings.config import Config
+from chunksink.settings.errors import ConfigError
 from chunksink.sinks.capabilities import SupportsFamilies, SupportsReader, capability
 from chunksink.sinks.custom_fields import FieldSet
 from chunksink.sinks.document import Document

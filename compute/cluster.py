@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from chunksink.chunkbus.errors import ExtraMissing, extra_needed
 from chunksink.rebuild.errors import ComputeError
-from chunksink.settings.config import ConfigError
+from chunksink.settings.errors import ConfigError
 from chunksink.settings.ray import RayOptions
 
 _STORE_BYTES = 128 * 2**20

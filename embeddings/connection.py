@@ -36,7 +36,7 @@ from chunksink.embeddings.errors import (
 )
 from chunksink.embeddings.settings import EncoderSettings
 from chunksink.settings.addresses import server_address
-from chunksink.settings.config import ConfigError
+from chunksink.settings.errors import ConfigError
 from chunksink.settings.secret import key_in
 
 _T = TypeVar("_T")

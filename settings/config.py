@@ -10,14 +10,13 @@ import shlex
 import tomllib
 from collections.abc import Mapping
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from chunksink.chunkbus.errors import ChunksinkError
 from chunksink.chunkbus.storage import is_bucket
+from chunksink.settings.errors import ConfigError
 from chunksink.settings.fields import FieldOptions, read_fields
 from chunksink.settings.file_paths import (
     expand_user,
@@ -29,6 +28,7 @@ from chunksink.settings.file_paths import (
 )
 from chunksink.settings.ray import RayOptions
 from chunksink.settings.rerank import RerankOptions
+from chunksink.settings.secret import wrong_token
 from chunksink.settings.sink_tables import (
     misspelt_sink,
     nearest,
@@ -49,19 +49,13 @@ _SINK_PREFIX = f"{PREFIX}SINK_"
 _MEILI_SINKS = ("meilisearch", "chroma")
 _FOLDERS = {"chunks": "chunks", "home": ".chunksink"}
 _INDEX_NAME = re.compile("[A-Za-z0-9][A-Za-z0-9-]{0,60}")
-_SHA256 = re.compile("[0-9a-f]{64}")
 _WRONG_VALUE = re.compile(r"^(?P<what>.*?)(?: - at `\$\.(?P<name>\w+)(?P<deeper>[^`]*)`)?$", re.DOTALL)
-_EMPTY_SHA256 = sha256(b"").hexdigest()
 _NAMES_IN_ENGINES = {
     ("meilisearch", "index"): "chunks",
     ("chroma", "prefix"): "chunksink",
     ("postgres", "schema"): "chunksink",
 }
 """Names in an engine, and their defaults. Two homes that use the same engine need different ones."""
-
-
-class ConfigError(ChunksinkError):
-    """The configuration cannot be used; the message names the wrong setting, its source and the allowed values."""
 
 
 FolderName = Annotated[str, msgspec.Meta(min_length=1, pattern=r"^[^\x00]*$")]
@@ -245,7 +239,7 @@ def load_config(
         raise ConfigError(unknown)
     if misspelt := misspelt_sink(config.sinks):
         raise ConfigError(f"{sources.get('sinks', file)}: {misspelt}")
-    if wrong := _wrong_token(config.tokens):
+    if wrong := wrong_token(config.tokens):
         raise ConfigError(f"{sources.get('tokens', file)}: {wrong}")
     if unusable := wrong_address(config.chunks, config.home):
         name, reason = unusable
@@ -281,18 +275,6 @@ def _words(name: str, value: str) -> list[str]:
         return shlex.split(value)
     except ValueError as error:
         raise ConfigError(f"{variable(name)}: {error}") from error
-
-
-def _wrong_token(tokens: Mapping[str, str]) -> str | None:
-    for number, digest in enumerate(tokens, start=1):
-        if not _SHA256.fullmatch(digest):  # nothing of it is shown: digest or tenant may be the token itself
-            return (
-                "`tokens` maps the sha256 of a token, as 64 hexadecimal digits in lower case, to a tenant: entry "
-                f"{number} does not"
-            )
-        if digest == _EMPTY_SHA256:
-            return "`tokens` contains the sha256 of an empty text, which anyone can send: hash the real token"
-    return None
 
 
 def _with_settings_file(config: Config, folder: Path) -> Config:

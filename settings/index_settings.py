@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from chunksink.settings.config import ConfigError
+from chunksink.settings.errors import ConfigError
 from chunksink.settings.file_paths import SETTINGS_FILE, shipped_settings_file
 from chunksink.settings.meilisearch_defaults import DEFAULTS, EMBEDDERS, WHOLE, completed
 from chunksink.settings.sink_tables import suggestion

@@ -1,11 +1,15 @@
-"""Reads and checks keys that are sent to a server in a header. No message contains a key."""
+"""Keys that are sent to a server, and the tokens that `serve` accepts. No message contains one."""
 
 import os
 import re
+from collections.abc import Mapping
+from hashlib import sha256
 
-from chunksink.settings.config import ConfigError
+from chunksink.settings.errors import ConfigError
 
 _SENDABLE = re.compile(r"[!-~]*")
+_SHA256 = re.compile("[0-9a-f]{64}")
+_EMPTY_SHA256 = sha256(b"").hexdigest()
 _NAME = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
 
 
@@ -31,3 +35,16 @@ def key_in(variable: str, option: str, *, needed: bool) -> str | None:
     if needed and not key:
         raise ConfigError(f"{source} is unset or empty; put the key into it")
     return key or None
+
+
+def wrong_token(tokens: Mapping[str, str]) -> str | None:
+    """Why the setting `tokens` is wrong; None if it is not."""
+    for number, digest in enumerate(tokens, start=1):
+        if not _SHA256.fullmatch(digest):  # nothing of it is shown: digest or tenant may be the token itself
+            return (
+                "`tokens` maps the sha256 of a token, as 64 hexadecimal digits in lower case, to a tenant: entry "
+                f"{number} does not"
+            )
+        if digest == _EMPTY_SHA256:
+            return "`tokens` contains the sha256 of an empty text, which anyone can send: hash the real token"
+    return None

@@ -11,7 +11,7 @@ from chunksink.chunkbus.canonical import canonical_json, sha256_hex
 from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.findings import FIELD_VALUE, Problem, Severity
 from chunksink.chunkbus.record_checks import Rules
-from chunksink.settings.config import ConfigError
+from chunksink.settings.errors import ConfigError
 from chunksink.settings.fields import FieldOptions, FieldType
 from chunksink.sinks import values
 from chunksink.sinks.document import NAMES

@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from chunksink.settings.config import MEILI_URL, ConfigError
+from chunksink.settings.config import MEILI_URL
+from chunksink.settings.errors import ConfigError
 from chunksink.settings.sink_tables import installed_sinks, sink_names, suggestion
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.errors import SinkError

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from chunksink.settings.config import Config, ConfigError
+from chunksink.settings.config import Config
+from chunksink.settings.errors import ConfigError
 
 AGAIN = "then run `chunksink doctor` again"
 OWNER = "correct owner and mode of that file or folder, or run this as its owner"

@@ -21,7 +21,8 @@ from chunksink.embeddings.segments import arrow
 from chunksink.rebuild.errors import ComputeError
 from chunksink.rebuild.locks import held_locks
 from chunksink.rebuild.state import can_write
-from chunksink.settings.config import MEILI_URL, PREFIX, Config, ConfigError, unknown_variables
+from chunksink.settings.config import MEILI_URL, PREFIX, Config, unknown_variables
+from chunksink.settings.errors import ConfigError
 from chunksink.settings.ray import RayOptions
 from chunksink.settings.rerank import RerankOptions
 from chunksink.settings.secret import key_in

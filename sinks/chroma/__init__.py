@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from chunksink.settings.config import ConfigError
+from chunksink.settings.errors import ConfigError
 from chunksink.settings.secret import key_in
 from chunksink.sinks.chroma.build import ChromaBuild
 from chunksink.sinks.chroma.reader import ChromaReader

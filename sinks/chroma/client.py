@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from chunksink.settings.config import ConfigError
+from chunksink.settings.errors import ConfigError
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI

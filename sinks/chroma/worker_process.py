@@ -12,7 +12,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from chunksink.settings.config import ConfigError
+from chunksink.settings.errors import ConfigError
 from chunksink.sinks.chroma.client import import_chromadb
 from chunksink.sinks.chroma.folder import Folder
 from chunksink.sinks.chroma.sink import ChromaSink

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from chunksink.settings.config import ConfigError
+from chunksink.settings.errors import ConfigError
 from chunksink.settings.index_settings import find_settings_file, load_index_settings
 from chunksink.settings.secret import key_in
 from chunksink.sinks.meilisearch.build import Limits, MeilisearchBuild

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 
 from chunksink.chunkbus.errors import extra_needed
-from chunksink.settings.config import ConfigError
+from chunksink.settings.errors import ConfigError
 from chunksink.sinks.registry import read_options, source_of
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pytest
 import chunksink
 from chunksink.exits import Exit
 from chunksink.rebuild.locks import RebuildLock
-from chunksink.settings.config import ConfigError
+from chunksink.settings.errors import ConfigError
 from chunksink.sinks.jsonl import JsonlBuild
 from tests.chunksink.shell import Models, Shell
 from tests.conftest import ROOT

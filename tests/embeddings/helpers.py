@@ -1,6 +1,8 @@
 """An encoder whose vectors depend on the text alone, and helpers that several tests share."""
 
 import hashlib
+import json
+import shutil
 import sqlite3
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import fields
@@ -152,3 +154,40 @@ REAL = [
 def cosines(one: Vectors, other: Vectors) -> Vectors:
     lengths = np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
     return (one * other).sum(axis=1) / lengths  # type: ignore[no-any-return]
+
+
+def model_like(tiny_folder: Path, folder: Path, kind: str) -> Path:
+    """A model of another architecture and another head, with the tokenizer of the tiny one."""
+    import torch
+    import transformers
+    from safetensors.torch import save_file
+
+    shutil.copytree(tiny_folder, folder)
+    sizes = {"vocab_size": 200, "max_position_embeddings": 66}
+    usual = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
+    config: Any
+    if kind == "distilbert":
+        config = transformers.DistilBertConfig(**sizes, dim=32, n_layers=2, n_heads=2, hidden_dim=64)
+    elif kind == "mpnet":
+        config = transformers.MPNetConfig(**sizes, **usual)
+    elif kind == "modernbert":
+        config = transformers.ModernBertConfig(**sizes, **usual, local_attention=8, pad_token_id=0)
+    else:
+        config = transformers.XLMRobertaConfig(**sizes, **usual, pad_token_id=0)
+    torch.manual_seed(11)
+    network = transformers.AutoModel.from_config(config)
+    for file in folder.glob("*.safetensors"):
+        file.unlink()
+    weights = {name: value.contiguous() for name, value in network.state_dict().items()}
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    config.save_pretrained(folder)
+    settings = json.loads((folder / "tokenizer_config.json").read_text())
+    names = ["input_ids", "attention_mask"]
+    settings |= {"tokenizer_class": "PreTrainedTokenizerFast", "model_input_names": names}
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    if kind == "distilbert":  # the first token's vector, and not normalised
+        pooling = {"word_embedding_dimension": 32, "pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}
+        (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
+        modules = json.loads((folder / "modules.json").read_text())
+        (folder / "modules.json").write_text(json.dumps(modules[:2]))
+    return folder

@@ -32,7 +32,7 @@ from chunksink.embeddings.torch_runtime import form_of, read_model
 from chunksink.embeddings.transformer import TransformerEncoder
 from tests.conftest import HEAVY, sampled
 from tests.embeddings.conftest import TEXTS
-from tests.embeddings.helpers import REAL, cosines, load_model, load_with_torch
+from tests.embeddings.helpers import REAL, cosines, load_model, load_with_torch, model_like
 
 LOAD = """
 import sys
@@ -72,43 +72,6 @@ def conversions(monkeypatch: pytest.MonkeyPatch, made: Path) -> list[list[str]]:
 
     monkeypatch.setattr(graphs, "subprocess", SimpleNamespace(**vars(subprocess) | {"run": run}))
     return done
-
-
-def model_like(tiny_folder: Path, folder: Path, kind: str) -> Path:
-    """A model of another architecture and another head, with the tokenizer of the tiny one."""
-    import torch
-    import transformers
-    from safetensors.torch import save_file
-
-    shutil.copytree(tiny_folder, folder)
-    sizes = {"vocab_size": 200, "max_position_embeddings": 66}
-    usual = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
-    config: Any
-    if kind == "distilbert":
-        config = transformers.DistilBertConfig(**sizes, dim=32, n_layers=2, n_heads=2, hidden_dim=64)
-    elif kind == "mpnet":
-        config = transformers.MPNetConfig(**sizes, **usual)
-    elif kind == "modernbert":
-        config = transformers.ModernBertConfig(**sizes, **usual, local_attention=8, pad_token_id=0)
-    else:
-        config = transformers.XLMRobertaConfig(**sizes, **usual, pad_token_id=0)
-    torch.manual_seed(11)
-    network = transformers.AutoModel.from_config(config)
-    for file in folder.glob("*.safetensors"):
-        file.unlink()
-    weights = {name: value.contiguous() for name, value in network.state_dict().items()}
-    save_file(weights, folder / "model.safetensors", {"format": "pt"})
-    config.save_pretrained(folder)
-    settings = json.loads((folder / "tokenizer_config.json").read_text())
-    names = ["input_ids", "attention_mask"]
-    settings |= {"tokenizer_class": "PreTrainedTokenizerFast", "model_input_names": names}
-    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
-    if kind == "distilbert":  # the first token's vector, and not normalised
-        pooling = {"word_embedding_dimension": 32, "pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}
-        (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
-        modules = json.loads((folder / "modules.json").read_text())
-        (folder / "modules.json").write_text(json.dumps(modules[:2]))
-    return folder
 
 
 @pytest.mark.parametrize("kind", sampled(["distilbert", "bert", "mpnet", "xlm-roberta"], 4))

@@ -7,7 +7,8 @@ import pytest
 
 from chunksink.embeddings.resolve import DEFAULT_MODEL
 from chunksink.embeddings.settings import EncoderSettings
-from chunksink.settings.config import Config, ConfigError, load_config
+from chunksink.settings.config import Config, load_config
+from chunksink.settings.errors import ConfigError
 from chunksink.settings.meanings import MEANINGS
 
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from chunksink.settings.config import ConfigError, load_config
+from chunksink.settings.config import load_config
+from chunksink.settings.errors import ConfigError
 from chunksink.settings.file_paths import shipped_settings_file
 from chunksink.settings.rerank import RerankOptions
 

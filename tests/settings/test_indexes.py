@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from chunksink.settings.config import Config, ConfigError, load_config, variable
+from chunksink.settings.config import Config, load_config, variable
+from chunksink.settings.errors import ConfigError
 
 SHARED = """\
 model = "shared"

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from chunksink.settings.config import ConfigError
+from chunksink.settings.errors import ConfigError
 from chunksink.settings.fields import FieldOptions, FieldType
 from chunksink.sinks.capabilities import SupportsReader
 from chunksink.sinks.chroma import EmbeddedChromaSink

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from chunksink.settings.config import ConfigError
+from chunksink.settings.errors import ConfigError
 from chunksink.settings.sink_tables import sink_names
 from chunksink.sinks.chroma import ChromaSink
 from chunksink.sinks.errors import Unreachable
@@ -123,7 +123,7 @@ def test_known_errors_are_passed_on(install: Install, tmp_path: Path) -> None:
     install(
         "known_too",
         "too",
-        "from chunksink.settings.config import ConfigError\n" + OPENING.format("raise ConfigError('x')"),
+        "from chunksink.settings.errors import ConfigError\n" + OPENING.format("raise ConfigError('x')"),
     )
     with pytest.raises(ConfigError, match=r"^x$"):
         open_sink("too", tmp_path, {})

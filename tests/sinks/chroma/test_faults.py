@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 import chunksink.sinks.chroma.build as chroma_build
-from chunksink.settings.config import ConfigError
+from chunksink.settings.errors import ConfigError
 from chunksink.sinks.chroma import ChromaBuild, ChromaSink, Server, open_sink
 from chunksink.sinks.conformance.samples import DIMENSIONS, family, hashes_in, hashes_of, marker
 from chunksink.sinks.contract import Marker

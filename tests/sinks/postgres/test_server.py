@@ -9,7 +9,7 @@ import pytest
 from psycopg import sql
 
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.settings.config import ConfigError
+from chunksink.settings.errors import ConfigError
 from chunksink.sinks.conformance import DIMENSIONS, family, marker
 from chunksink.sinks.conformance.samples import hashes_in, hashes_of
 from chunksink.sinks.contract import NO_PARENT
