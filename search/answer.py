@@ -211,7 +211,7 @@ class Answer:
         }
 
 
-class Answers(Protocol):
+class SearchService(Protocol):
     """An index that answers questions. Thread-safe."""
 
     def search(self, question: Question, access: Access) -> Answer: ...

@@ -47,7 +47,7 @@ class LegQuery:
 
     hits: Callable[[int], list[Hit]]
     scores: Callable[[Sequence[str]], dict[str, float]] = lambda _ids: {}
-    most_score: Callable[[], float | None] = lambda: None
+    max_score: Callable[[], float | None] = lambda: None
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class KeywordLeg:
                 return hits
             return [replace(hit, score=0.0) for hit in hits]  # with equal scores, fusion keeps the engine's order
 
-        return LegQuery(ask, most_score=partial(self.reader.most_score, words, filters))
+        return LegQuery(ask, max_score=partial(self.reader.max_score, words, filters))
 
 
 @dataclass(frozen=True)
@@ -277,9 +277,9 @@ class LegQueries:
         except SinkError:  # its hits are known; without these scores the order is slightly worse
             return {}
 
-    def most_score(self, leg: str) -> float | None:
+    def max_score(self, leg: str) -> float | None:
         try:
-            return self._queries[leg].most_score() if leg in self._queries else None
+            return self._queries[leg].max_score() if leg in self._queries else None
         except SinkError:
             return None
 

@@ -17,7 +17,7 @@ from pydantic import Field
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
 from chunksink.search.access import Access
-from chunksink.search.answer import Answer, Answers, SearchHit, Surrounded, as_json, reference
+from chunksink.search.answer import Answer, SearchHit, SearchService, Surrounded, as_json, reference
 from chunksink.search.errors import SearchError
 from chunksink.search.facets import IN_EVERY_DOCUMENT
 from chunksink.search.filters import FilterField, filter_fields, parse_filters, parse_sort
@@ -45,8 +45,8 @@ _UNAVAILABLE = (
 )
 
 
-class DescribedAnswers(Answers, Protocol):
-    """Answers of an index that can also list what it contains."""
+class DescribedSearchService(SearchService, Protocol):
+    """Can also list what the index contains."""
 
     def contents(self, fields: Sequence[str], access: Access, limit: int) -> Mapping[str, list[FacetValue]]: ...
 
@@ -106,7 +106,7 @@ class Contents(TypedDict):
 
 
 def mcp_server(
-    answers: DescribedAnswers,
+    service: DescribedSearchService,
     access: Access,
     known_errors: tuple[type[Exception], ...],
     version: str,
@@ -163,7 +163,7 @@ def mcp_server(
                 context=context,
                 sort=parse_sort(sort, fields),
             )
-            answer = answers.search(question, access)
+            answer = service.search(question, access)
         for leg, reason in answer.unavailable.items():
             _logger.warning("no answer from %s search: %s", leg, reason)
         if answer.not_reranked is not None:
@@ -177,14 +177,14 @@ def mcp_server(
         context: Annotated[int, Field(ge=0, le=20, description="How many passages before and after it.")] = 1,
     ) -> PassageInContext:
         with errors_for_assistants():
-            passage = answers.get(chunk_id, access, context)
+            passage = service.get(chunk_id, access, context)
         if passage is None:
             raise ToolError(f"There is no chunk {chunk_id!r:.200}. Use the chunk_id of a hit of `search`.")
         return cast(PassageInContext, passage.as_json())
 
     def describe_index() -> Contents:
         with errors_for_assistants():
-            values = answers.contents(
+            values = service.contents(
                 [*(one.field for one in by_name.values()), IN_EVERY_DOCUMENT], access, _MAX_VALUES
             )
         return Contents(

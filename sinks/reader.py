@@ -200,7 +200,7 @@ class KeywordReader(Reader, Protocol):
         """Parts of the texts of these documents around the matches, by id; some may have none. `filters` are those of
         the search: statistics are limited to the documents that pass."""
 
-    def most_score(self, query: str, filters: Sequence[Filter] = ()) -> float | None:
+    def max_score(self, query: str, filters: Sequence[Filter] = ()) -> float | None:
         """About the score that a document with every word of the query would have, for when none has. If one has, or if
         the score is unknown: None, and the caller uses the score of the best hit."""
 

@@ -82,21 +82,21 @@ class Candidate:
 @dataclass
 class Survey:
     """Counts chunks. For each field: how many fill it (`filled`), and how many have a value that it cannot read
-    (`unread`). For each path that no field reads: how many have a value there (`unasked`)."""
+    (`unread`). For each path that no field reads: how many have a value there (`unmapped`)."""
 
     fields: FieldSet = NO_FIELDS
     chunks: int = 0
     filled: Counter[str] = field(default_factory=Counter)
     unread: Counter[str] = field(default_factory=Counter)
     first_unread: dict[str, Unread] = field(default_factory=dict)
-    unasked: Counter[str] = field(default_factory=Counter)
+    unmapped: Counter[str] = field(default_factory=Counter)
     candidates: dict[str, Candidate] = field(default_factory=dict)
 
     def proposals(self) -> list[list[str]]:
         """Tables `[fields.NAME]` for the metadata that no field reads; the most frequent first."""
         names = TAKEN | {custom.name for custom in self.fields.fields}
         tables = []
-        for path, chunks in self.unasked.most_common():
+        for path, chunks in self.unmapped.most_common():
             key = path.removeprefix("metadata.")
             if path not in self.candidates or not key or '"' in key:  # no path can name such a key
                 continue
@@ -120,7 +120,7 @@ class Survey:
         for path, value in by_path.items():
             if path in _USED or path in used or path.startswith("provenance.") or not _has_value(path, value):
                 continue
-            self.unasked[path] += 1
+            self.unmapped[path] += 1
             if path.startswith("metadata.") and (path in self.candidates or len(self.candidates) < _MOST_CANDIDATES):
                 self.candidates.setdefault(path, Candidate(list(_READERS))).take(value)
 

@@ -104,7 +104,7 @@ def _app(config: Config, live: LiveSearch, host: str, names: tuple[str, ...], so
 
         metrics = ServeMetrics(config)
     site = Site(
-        answers=live,
+        service=live,
         report=partial(page_report, config),
         tokens=Tokens(config.tokens),
         hosts=Hosts(host, names),

@@ -185,7 +185,7 @@ def _survey_document(survey: Survey) -> dict[str, Any]:
             "unread": survey.unread[name],
             "first_unread": asdict(first) if first else None,
         }
-    return {"fields": fields, "unasked": dict(survey.unasked.most_common()), "proposals": survey.proposals()}
+    return {"fields": fields, "unmapped": dict(survey.unmapped.most_common()), "proposals": survey.proposals()}
 
 
 def _survey_lines(survey: Survey) -> Iterator[str]:
@@ -195,10 +195,10 @@ def _survey_lines(survey: Survey) -> Iterator[str]:
             yield f"  {name:{max(map(len, FIELDS))}}  {survey.filled[name]:>11,}{_unread(survey, name)}"
     if empty := [name for name in FIELDS if not survey.filled[name] and not survey.unread[name]]:
         yield f"Nothing fills: {', '.join(empty)}."
-    if survey.unasked:
-        paths = [f"{printable(path)} ({number:,})" for path, number in survey.unasked.most_common()]
+    if survey.unmapped:
+        paths = [f"{printable(path)} ({number:,})" for path, number in survey.unmapped.most_common()]
         yield f"No field reads: {some(paths, _SHOWN_PATHS)}."
-    if survey.unread or survey.unasked:
+    if survey.unread or survey.unmapped:
         yield Note("docs/contract.md lists which paths and values each field reads.")
     if proposals := survey.proposals():
         yield "To filter, sort or search by them, add these tables to chunksink.toml, then run `chunksink sync`:"

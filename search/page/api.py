@@ -66,7 +66,7 @@ class Api:
             once("id", request.query_params.getlist("id"))
             form = read([pair for pair in pairs if pair[0] != "id"], strict=True, known=CHUNK_PARAMETERS)
             access = caller.access(form.tenant, required=self._site.tenants_required)
-            found = await self._workers.do(self._site.answers.get, chunk_id, access, form.context)
+            found = await self._workers.do(self._site.service.get, chunk_id, access, form.context)
         except Exception as error:
             return error_response(self._site.problem(error, caller))
         if found is None:

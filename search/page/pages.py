@@ -77,7 +77,7 @@ class HtmlPages:
         own = [f"{CUSTOM}{name}" for name in self._site.fields.choices()]
         question = form.question(self._site.fields, (*views.FACETS, *own, IN_EVERY_DOCUMENT))
         answer = None if form.is_empty else self._site.search(question, access, caller)
-        return answer, self._site.answers.updated_at()
+        return answer, self._site.service.updated_at()
 
     def _values(self, form: SearchForm, answer: Answer | None, updated_at: str) -> dict[str, Any]:
         # `if answer` would be false for one without hits.
@@ -115,7 +115,7 @@ class HtmlPages:
         try:
             form = read(request.query_params.multi_items(), strict=False, usual_mode=self._site.usual_mode)
             access = caller.access(form.tenant, required=self._site.tenants_required)
-            found = await self._workers.do(self._site.answers.get, chunk_id, access, form.context, form.q)
+            found = await self._workers.do(self._site.service.get, chunk_id, access, form.context, form.q)
         except Exception as error:
             problem = self._site.problem(error, caller)
         if found is None:

@@ -6,7 +6,7 @@ from time import perf_counter
 from typing import Literal, Protocol, get_args
 
 from chunksink.search.access import Access
-from chunksink.search.answer import Answer, Answers
+from chunksink.search.answer import Answer, SearchService
 from chunksink.search.errors import SearchError
 from chunksink.search.page.callers import Caller, NotYours, Tokens
 from chunksink.search.page.report import Report
@@ -20,8 +20,8 @@ HIDDEN = "not available right now"
 """Shown to readers instead of a reason, which may name servers and folders."""
 
 
-class LiveAnswers(Answers, Protocol):
-    """Answers from the live generation."""
+class LiveSearchService(SearchService, Protocol):
+    """Searches the live generation."""
 
     def updated_at(self) -> str:
         """When the live index was last written."""
@@ -53,7 +53,7 @@ class Site:
     Without `metrics` nothing is counted.
     """
 
-    answers: LiveAnswers
+    service: LiveSearchService
     report: Callable[[], Report]
     tokens: Tokens
     hosts: Hosts
@@ -76,10 +76,10 @@ class Site:
 
     def _counted(self, question: Question, access: Access) -> Answer:
         if self.metrics is None:
-            return self.answers.search(question, access)
+            return self.service.search(question, access)
         began = perf_counter()
         try:
-            answer = self.answers.search(question, access)
+            answer = self.service.search(question, access)
         except Exception as error:
             is_invalid = isinstance(error, SearchError | InvalidFilter)
             reason: SearchProblem = "unavailable" if isinstance(error, self.unready) else "bug"

@@ -223,7 +223,7 @@ class KeywordConformance(ReaderConformance):
                 hits,
                 reader.search(query, 2, OF_T1),
                 reader.snippets(query, [hit.id for hit in hits], OF_T1),
-                reader.most_score(query, OF_T1),
+                reader.max_score(query, OF_T1),
                 reader.corrections(query, OF_T1),
                 reader.facets(query, ["tags", "year", "parent_id"], OF_T1),
             ]

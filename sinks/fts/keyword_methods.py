@@ -46,7 +46,7 @@ class KeywordMethods(ABC):
         with self._searching(filters) as search:
             return search.snippets(parse(query), ids)
 
-    def most_score(self, query: str, filters: Sequence[Filter] = ()) -> float | None:
+    def max_score(self, query: str, filters: Sequence[Filter] = ()) -> float | None:
         with self._searching(filters) as search:
             return search.highest_score(parse(query))
 

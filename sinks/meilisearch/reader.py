@@ -174,7 +174,7 @@ class MeilisearchReader:
                     shown.setdefault(hit[PRIMARY_KEY], pieces)
         return shown
 
-    def most_score(self, query: str, filters: Sequence[Filter] = ()) -> float | None:
+    def max_score(self, query: str, filters: Sequence[Filter] = ()) -> float | None:
         del query, filters
         return 1.0
 

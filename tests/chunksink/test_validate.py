@@ -126,7 +126,7 @@ def test_fields_are_counted_and_unread_values_listed(shell: Shell) -> None:
     first = {"path": "metadata.date", "value": "31.12.1999", "partition": "k", "line": 2}
     assert document["fields"]["year"] == {"filled": 1, "unread": 2, "first_unread": first}
     assert document["fields"]["text"] == {"filled": 3, "unread": 0, "first_unread": None}
-    assert document["unasked"] == {"metadata.product": 3}
+    assert document["unmapped"] == {"metadata.product": 3}
 
 
 def test_a_long_value_is_cut_and_none_moves_the_cursor(shell: Shell) -> None:

@@ -193,7 +193,7 @@ def test_breaker_forwards_all_calls(legs: Legs) -> None:
     assert (words.marker(), words.get(ids)) == (plain.marker(), plain.get(ids))
     assert words.search("cat", filters=filters) == [] != words.search("cat") == plain.search("cat")
     assert words.snippets("cat", ids) == plain.snippets("cat", ids)
-    assert words.most_score("cat") == plain.most_score("cat")
+    assert words.max_score("cat") == plain.max_score("cat")
     assert words.facets("cat", ["language"]) == plain.facets("cat", ["language"])
     assert words.families(ids).keys() == set(ids) != set()
     vectors, nearest, vector = with_circuit_breaker(legs.semantic.reader), legs.semantic.reader, meaning("cat")

@@ -35,7 +35,7 @@ def test_value_that_no_field_can_read_is_counted(field: str, metadata: dict[str,
     found = survey({"metadata": metadata})
     assert dict(found.unread) == {field: 1}
     assert found.filled[field] == 0
-    assert not found.unasked
+    assert not found.unmapped
 
 
 def test_value_at_another_path_compensates() -> None:
@@ -52,18 +52,18 @@ def test_derived_value_does_not_compensate() -> None:
 def test_empty_value_is_no_fault(nothing: object) -> None:
     found = survey({"metadata": {"title": nothing, "tags": nothing, "product": nothing}})
     assert not found.unread
-    assert not found.unasked
+    assert not found.unmapped
 
 
 def test_members_read_by_no_field_are_counted_by_path() -> None:
     found = survey({"metadata": {"product": "x", "tenant_id": "t"}, "shelf": 3}, {"metadata": {"product": "y"}})
-    assert dict(found.unasked) == {"metadata.product": 2, "shelf": 1}
+    assert dict(found.unmapped) == {"metadata.product": 2, "shelf": 1}
 
 
 def test_token_counts_by_model_are_members_read_by_no_field() -> None:
     found = survey({"tokens": {"cl100k": 5}})
     assert not found.unread
-    assert dict(found.unasked) == {"tokens.cl100k": 1}
+    assert dict(found.unmapped) == {"tokens.cl100k": 1}
 
 
 @pytest.mark.parametrize("fields", [{}, {"metadata": {"title": "T", "year": 2001, "tags": "a, b"}, "chunk_index": 0}])

@@ -108,8 +108,8 @@ def test_whole_word_is_its_own_prefix(build: FtsBuild, reader: FtsReader, typed:
     """If a document has all the words, no better match is expected. With few documents, all are meant."""
     one, other = family("one", [f"the {typed} and a boat"]), family("other", ["a boat"])
     build.replace([one, other, *(family(f"d{number}", ["something else"]) for number in range(20))])
-    assert reader.most_score(typed) is None
-    assert reader.most_score(f"boat {typed}") is None
+    assert reader.max_score(typed) is None
+    assert reader.max_score(f"boat {typed}") is None
     both = reader.search(f"boat {typed}")
     assert both == reader.search(f"boat {typed} ")
     assert [hit.parent_id for hit in both] == [one.parent_id, other.parent_id]

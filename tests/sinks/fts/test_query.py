@@ -34,7 +34,7 @@ def test_score_never_exceeds_its_bound(build: FtsBuild, reader: FtsReader) -> No
         [family("one", ["dry-run " * 90]), *(family(f"d{number}", ["something " * 90]) for number in range(20))]
     )
     (best, *_) = reader.search("dry-run something ")
-    most = reader.most_score("dry-run something ")
+    most = reader.max_score("dry-run something ")
     assert most is not None
     assert 0.7 * most < best.score < most
 
@@ -116,7 +116,7 @@ def test_rare_word_after_many_others_is_found(build: FtsBuild, reader: FtsReader
         assert "rare" in [value.value for value in reader.facets(typed, ["tags"])["tags"]]
         id = rare.documents[0].id
         assert [piece.text for piece in reader.snippets(typed, [id])[id] if piece.match] == ["screenshot"]
-        most = reader.most_score(typed)
+        most = reader.max_score(typed)
         assert most is None or most > 0
 
 

@@ -135,7 +135,7 @@ def test_scores_equal_bm25(build: FtsBuild, reader: FtsReader) -> None:
         if score:
             expected[ids[row]] = score
     assert {hit.id: hit.score for hit in hits} == pytest.approx(expected)
-    most = reader.most_score(query)
+    most = reader.max_score(query)
     assert most is not None
     assert max(expected.values()) < most
 
@@ -323,7 +323,7 @@ def test_document_with_a_rare_name_scores_highest(
         *(f"news {n} of A777" for n in range(30)),
     ]
     build.replace([family(f"d{number}", [text]) for number, text in enumerate(texts)])
-    assert (reader.most_score(typed) is not None) == is_known
+    assert (reader.max_score(typed) is not None) == is_known
 
 
 def test_more_hits_than_sql_variables_are_returned(build: FtsBuild, reader: FtsReader) -> None:

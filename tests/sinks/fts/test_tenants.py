@@ -66,8 +66,8 @@ def test_only_tenant_has_the_scale_of_all(build: FtsBuild, reader: FtsReader) ->
     own = drawn("acme", 40)
     build.replace(own)
     for typed in ("boat mosquito ", "install zeppelin ship "):
-        assert reader.most_score(typed, of(own[0])) == pytest.approx(reader.most_score(typed) or 0)
-    assert reader.most_score("boat ", of(own[0])) is reader.most_score("boat ") is None
+        assert reader.max_score(typed, of(own[0])) == pytest.approx(reader.max_score(typed) or 0)
+    assert reader.max_score("boat ", of(own[0])) is reader.max_score("boat ") is None
 
 
 @pytest.mark.promise(11)
