@@ -14,6 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import chunksink.options  # noqa: F401  as in every command: without file handles, it could not be imported any more
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.exits import Refusal, errors_as_refusals
 from chunksink.rebuild import executor

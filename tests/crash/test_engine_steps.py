@@ -99,8 +99,8 @@ def run_and_die_at(folder: Path, engine: str, server: tuple[str, str, str], step
     run(home_in(folder, engine, server), step.scenario)
 
 
-def commit_all(home: Home, sources: list[list[Record]], at: str) -> None:
-    commit(home.root, "p1", [record for records in sources for record in records], at=at)
+def commit_all(home: Home, sources: list[list[Record]], at: str, partition: str = "p1") -> None:
+    commit(home.root, partition, [record for records in sources for record in records], at=at)
 
 
 @pytest.fixture(params=ENGINES)
@@ -117,11 +117,12 @@ def server(engine: str, request: pytest.FixtureRequest) -> tuple[str, str, str]:
 
 
 def prepare(home: Home) -> None:
-    """Two generations, and a bus that has changed since."""
+    """Two generations, and a bus that has changed since: a partition was rewritten, another one is new."""
     commit_all(home, OLD, at="2026-01-01T00:00:00Z")
     home.rebuild()
     home.rebuild()
-    commit_all(home, NEW, at=FEBRUARY)
+    commit_all(home, NEW[:-1], at=FEBRUARY)
+    commit_all(home, NEW[-1:], at=FEBRUARY, partition="p2")
 
 
 @pytest.fixture(scope="module")

@@ -33,7 +33,7 @@ def home_in(folder: Path, root: BusRoot, beside: str, server: MeilisearchServer 
     makers: dict[str, Callable[[Path], Sink]] = {"fts": fts}
     if beside == "chroma":
         # Large builds save their vectors from time to time. A kill during that can break them.
-        handle._GRAPH |= {"batch_size": 10, "sync_threshold": 10}
+        handle.GRAPH |= {"batch_size": 10, "sync_threshold": 10}
         makers[beside] = chroma
     elif server is not None:
         makers[beside] = partial(meilisearch, server)
