@@ -101,10 +101,8 @@ def _build_all(session: Session, options: SyncOptions) -> RunReport | None:
 
 
 def _build_sink(session: Session, sink: Sink, options: SyncOptions, outcome: RunOutcome) -> None:
-    """Add a build of this sink to the live generation. If that fails, the other sinks are synced nevertheless."""
-    build_options = RebuildOptions(
-        adopt=options.adopt, allow_deletions=options.allow_deletions, keep=frozenset(session.config.sinks)
-    )
+    """Add a build of this sink to the live generation, which keeps all others, also of sinks that are no longer
+    configured. If that fails, the other sinks are synced nevertheless."""
     try:
         with session.rebuild_lock():
             with session.lock(WAIT_SECONDS):
@@ -113,6 +111,9 @@ def _build_sink(session: Session, sink: Sink, options: SyncOptions, outcome: Run
                 return
             first_vectors = sink.wants_vectors and not live.holds_vectors
             embedder = session.embedders.of_live(live, first_vectors=first_vectors)
+            build_options = RebuildOptions(
+                adopt=options.adopt, allow_deletions=options.allow_deletions, keep=frozenset(live.builds)
+            )
             building = Rebuild(replace(session, sinks={sink.name: sink}), embedder, build_options)
             building.run()
         outcome.sinks |= building.outcome.sinks

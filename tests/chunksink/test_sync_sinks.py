@@ -9,8 +9,10 @@ import orjson
 import pytest
 
 import chunksink
+from chunksink.chunkbus.store import write_transaction
 from chunksink.exits import Exit
 from chunksink.rebuild.locks import RebuildLock
+from chunksink.rebuild.state import State
 from chunksink.settings.errors import ConfigError
 from chunksink.sinks.jsonl import JsonlBuild
 from tests.chunksink.shell import Models, Shell
@@ -104,6 +106,31 @@ def test_sync_does_not_write_to_a_former_sink(shell: Shell, monkeypatch: pytest.
     monkeypatch.delenv("CHUNKSINK_SINKS")
     assert shell("sync").code == Exit.OK
     assert shell.texts("chroma") == shell.texts()
+
+
+def test_new_sink_beside_a_former_one_leaves_it_in_the_live_index(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell.synced(p1=[A])
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,jsonl")
+    ended = shell("sync", "--json")
+    assert (ended.code, ended.json["unconfigured"]) == (Exit.OK, ["chroma"])
+    assert sorted(shell.live().builds) == ["chroma", "fts", "jsonl"]
+    assert shell("verify").code == Exit.OK
+    assert shell("rebuild").code == Exit.OK
+    assert sorted(shell.live().builds) == ["fts", "jsonl"]
+
+
+def test_new_sink_does_not_need_the_engine_of_a_former_one(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    shell.synced(p1=[A])
+    with State.existing(shell.home) as state, write_transaction(state.db):
+        state.db.execute("insert into build (generation, sink, id) select live, 'meilisearch', 'old' from pointer")
+        state.db.execute("insert into public (sink, build) values ('meilisearch', 'old')")
+    monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,chroma,jsonl")
+    assert shell("sync").code == Exit.OK
+    assert sorted(shell.live().builds) == ["chroma", "fts", "jsonl", "meilisearch"]
+    assert shell("search", "owls", "--mode", "semantic").code == Exit.OK
 
 
 def test_unbuilt_sink_is_reported_by_status_and_verify(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
