@@ -40,8 +40,7 @@ def print_report(report: "RunReport", *, as_json: bool, verb: str = "synced") ->
 
 def _lines(report: "RunReport", verb: str) -> Iterator[str]:
     yield from [_built(report)] if verb == BUILT else _changed(report, verb)
-    if report.written and report.embeddings["model"]:
-        yield from _vectors(report.embeddings)
+    yield from _vectors(report.embeddings, is_counted=bool(report.written))
     if report.total.superseded:
         yield f"{counted(report.total.superseded, 'older version')} of sources left out"
     if report.repeated and report.repeated.texts:
@@ -122,9 +121,10 @@ def _families(families: FamilyCounts, written: int, held: int = 0) -> str:
     return ", ".join(filter(None, parts)) or "no sources"
 
 
-def _vectors(embedded: dict[str, Any]) -> Iterator[str]:
-    computed = f"{embedded['computed']:,} computed in {embedded['precision']}"
-    yield f"vectors: {computed}, {embedded['cached']:,} reused"
+def _vectors(embedded: dict[str, Any], *, is_counted: bool) -> Iterator[str]:
+    if embedded["model"] and is_counted:
+        computed = f"{embedded['computed']:,} computed in {embedded['precision']}"
+        yield f"vectors: {computed}, {embedded['cached']:,} reused"
     for problem in sorted(set(embedded["problems"].values())):
         yield Note(f"no vector: {printable(problem)}")
     if embedded["long_chunks"]:

@@ -18,6 +18,8 @@ from chunksink.ingest.roots import Roots, Scope, real_path
 
 NO_SUFFIX = "no suffix"
 OTHERS = "others"
+_HIDDEN = (".", "~$")
+"""How the names of hidden files begin, and of the files with which Office marks documents that are open."""
 _SUFFIX = re.compile(r"\.(?=.*[a-z])[a-z0-9_+-]{1,16}")
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+:)/+(.*)", re.S)
 _CACHE_TAG = b"Signature: 8a477f597d28d172789f06886806bc55"  # https://bford.info/cachedir/
@@ -42,7 +44,7 @@ class Discovery:
         """Whether a source of the named folders no longer exists at its path, or is now excluded."""
         if not self.contains(name):
             return False
-        if path is None or not path.exists():
+        if path is None or not path.is_file():
             return True
         excluded = patterns(options.exclude, "--exclude")
         for scope in self.scopes:
@@ -140,7 +142,7 @@ class _Walk:
                 for entry in entries:
                     is_folder = _is_folder(entry)
                     path = f"{below}{entry.name}{'/' if is_folder else ''}"
-                    if entry.name.startswith(".") or self._excluded.match_file(path):
+                    if entry.name.startswith(_HIDDEN) or self._excluded.match_file(path):
                         continue
                     if is_folder:
                         if not self._skips_folder(entry, f"{prefix}{entry.name}/"):

@@ -36,14 +36,26 @@ def load_partitions(db: sqlite3.Connection, bus: BusRoot, placement: Placement, 
     ours = [key for key in bus.partition_keys() if is_ours(bus, key)]
     only = placement.only
     if only is not None and only not in ours and only in bus.partition_keys():
-        raise IngestRefused(
-            f"partition {only} of {bus.address} was not written by `chunksink ingest`; nothing was written. Name "
-            "another partition with --partition, or move that one away"
-        )
+        raise IngestRefused(_why_not_ours(bus, only))
     for (key,) in db.execute("select key from partition").fetchall():
         if key not in ours:
             forget(db, key)
     return frozenset(key for key in ours if _load(db, bus, key, placement, trust_cache=trust_cache))
+
+
+def _why_not_ours(bus: BusRoot, key: str) -> str:
+    try:
+        read_manifest(bus, key)
+    except (OSError, InvalidManifest) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        return (
+            f"the manifest of partition {key} of {bus.address} cannot be read ({reason}); nothing was written. Restore "
+            f"it, or move canonical/{key}.jsonl away and run this again"
+        )
+    return (
+        f"partition {key} of {bus.address} was not written by `chunksink ingest`; nothing was written. Name another "
+        "partition with --partition, or move that one away"
+    )
 
 
 def _load(db: sqlite3.Connection, bus: BusRoot, key: str, placement: Placement, *, trust_cache: bool) -> bool:

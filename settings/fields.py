@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 
@@ -50,6 +50,9 @@ def _read(name: str, table: Any) -> FieldOptions:
     try:
         options = msgspec.convert(table, FieldOptions)
     except msgspec.ValidationError as error:
+        types = get_args(FieldType)
+        if isinstance(table, Mapping) and table.get("type", "string") not in types:
+            raise ValueError(f"[fields.{name}]: `type` must be one of {', '.join(types)}") from error
         known = FieldOptions.__struct_fields__
         unknown = [key for key in table if key not in known] if isinstance(table, Mapping) else []
         near = suggestion(unknown[0], known) if unknown else ""

@@ -133,6 +133,8 @@ def test_a_sync_sets_a_damaged_file_aside_and_reports_it(home: Home, shell: Shel
     report = shell("sync", "--json").json
     [kept] = report["embeddings"]["set_aside"]
     assert (shell.folder / kept).read_bytes() == content
+    damage(home)
+    assert "vectors.db.damaged-2" in shell("sync").err
     home.rebuild()
     assert rows(shell) == 4
 

@@ -27,6 +27,7 @@ def filled(bench: Bench) -> Bench:
         "b.markdown",
         "sub/c.md",
         ".hidden.md",
+        "~$open.md",
         ".git/d.md",
         "e.py",
         "f.PNG",

@@ -299,6 +299,17 @@ def test_a_partition_of_another_program_is_refused_and_left_alone(two: Bench) ->
     assert two.ingest(partition="mine").partitions == ("mine",)
 
 
+def test_a_partition_without_a_manifest_is_refused_until_it_is_moved_away(two: Bench) -> None:
+    two.ingest()
+    texts = two.texts()
+    two.bus.manifest_file("documents").unlink()
+    with pytest.raises(IngestRefused, match=r"canonical/documents\.jsonl"):
+        two.ingest()
+    two.bus.chunks_file("documents").rename(two.home / "kept")
+    two.ingest()
+    assert two.texts() == texts
+
+
 @pytest.mark.parametrize("names", [("chunks.jsonl",), ("1.jsonl", "2.jsonl")], ids=["one file", "two files"])
 def test_two_families_with_one_chunk_id_cannot_share_a_partition(bench: Bench, names: tuple[str, ...]) -> None:
     chunks = []

@@ -79,6 +79,14 @@ def test_an_excluded_source_counts_as_vanished(three: Bench) -> None:
     assert three.ingest(exclude=("sub/",), prune=True).pruned == 1
 
 
+def test_source_that_became_a_folder_has_vanished(three: Bench) -> None:
+    three.remove("a.md")
+    three.write("a.md/inner.md", "# inner\n")
+    report = three.ingest(prune=True)
+    assert (report.pruned, report.processed) == (1, 1)
+    assert three.names() == {"docs/a.md/inner.md", "docs/b.md", "docs/sub/c.md"}
+
+
 def test_other_folders_and_other_tenants_are_left_alone(three: Bench) -> None:
     three.ingest(tenant="ada")
     three.write("../other/d.md", "# d\n")

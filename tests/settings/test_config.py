@@ -175,6 +175,8 @@ def test_field_that_is_a_list_cannot_be_sorted_by() -> None:
     """Engines order lists differently."""
     with pytest.raises(ConfigError, match=r"\[fields\.labels\]"):
         load_config({"fields": {"labels": {"type": "strings", "sort": True}}}, environment={})
+    with pytest.raises(ConfigError, match=r"one of string, number, boolean, datetime, strings"):
+        load_config({"fields": {"labels": {"type": "int"}}}, environment={})
 
 
 @pytest.mark.parametrize("place", ["", "s3://bucket/segments"])
