@@ -140,8 +140,9 @@ def config_from(*, uses_sinks: bool = True, **flags: Any) -> Config:
         raise click.UsageError(f"{_flag(next(iter(ray)))} needs --engine ray")
     kept = keep_live_sinks(config) if uses_sinks else config
     if kept is not config:
-        stays = f"note: {MEILI_URL} is set, but this index is in {' and '.join(kept.sinks)}, which stay in use"
-        note(f"{stays}. To move it to Meilisearch, set `sinks` in {CONFIG_FILE}")
+        note(
+            f"note: {MEILI_URL} is set, but the words of this index are in fts, which stays in use. To move it to Meilisearch, set `sinks` in {CONFIG_FILE}"
+        )
     return kept
 
 

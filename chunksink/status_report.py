@@ -46,10 +46,18 @@ def facts(status: HomeStatus) -> Iterator[ReportRow]:
     chunks = f"{counted(bus.families, 'source')}, {counted(bus.chunks, 'chunk')}{superseded}"
     yield ReportRow("chunks", f"{chunks} as last synced, in {printable(bus.path)}")
     if status.ingested_at:
-        yield ReportRow("sources", f"last read {_minute(status.ingested_at)}; `chunksink ingest` reads them again")
+        yield _ingested(status.ingested_at, status.ingest_failures)
     if last:
         run = f"{last.command}, {_minute(last.started_at)}: {last.status}"
         yield ReportRow("last run", f"{run} (`chunksink runs {last.id}`)")
+
+
+def _ingested(at: str, failures: int) -> ReportRow:
+    last = f"last read {_minute(at)}"
+    if failures:
+        problem = f"{counted(failures, 'failure')} then, so chunks may be old: `chunksink ledger` shows why"
+        return ReportRow("sources", f"{last}; {problem}", "bad")
+    return ReportRow("sources", f"{last}; `chunksink ingest` reads them again")
 
 
 def _minute(at: str) -> str:

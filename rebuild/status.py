@@ -128,6 +128,8 @@ class HomeStatus:
     last_run: RunRecord | None
     ingested_at: str | None
     """When `chunksink ingest` of this home last read sources."""
+    ingest_failures: int
+    """Sources that it could not read then. Their former chunks stay."""
     updated_at: str | None
     """Start of the last sync, repair or rebuild that did not end with an error. It may have been killed."""
     last_verify: RunRecord | None
@@ -183,6 +185,7 @@ def status(
         locks=locks,
         last_run=next(past_runs(state.home), None),
         ingested_at=None if ingested is None else ingested.started_at,
+        ingest_failures=0 if ingested is None else ingested.facts.get("report", {}).get("failed", 0),
         updated_at=None if updated is None else updated.started_at,
         last_verify=newest_run(state.home, "verify"),
         is_restored=restored is not None and restored.command == "restore",

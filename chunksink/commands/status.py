@@ -131,7 +131,13 @@ def _figures(status: HomeStatus, fresh: Freshness, limits: Mapping[str, int]) ->
         ("updated", fresh.updated, "max_sync_age"),
     )
     refused = max((sink.refused for sink in status.sinks.values()), default=0)
-    counts = {"sources": status.bus.families, "chunks": status.bus.chunks, "held": status.held, "refused": refused}
+    counts = {
+        "sources": status.bus.families,
+        "chunks": status.bus.chunks,
+        "ingest_failures": status.ingest_failures,
+        "held": status.held,
+        "refused": refused,
+    }
     return " ".join(
         [f"{name}={age:.0f}s;{limits.get(option, '')};;0" for name, age, option in ages if age is not None]
         + [f"{name}={number};;;0" for name, number in counts.items()]

@@ -241,6 +241,17 @@ def test_the_last_reading_of_sources_is_shown(shell: Shell) -> None:
     assert "`chunksink ingest` reads them again" in shell("status").out
 
 
+def test_sources_that_the_last_ingest_could_not_read_are_counted(quick_shell: Shell) -> None:
+    shell = quick_shell
+    write(shell, "notes/a.md", "# A\n\nA cat.\n")
+    assert shell("ingest", "notes", "--sync").code == Exit.OK
+    (shell.folder / "notes" / "a.md").write_bytes("# A\n".encode("utf-16"))
+    assert shell("ingest", "notes", "--sync").code == Exit.INVALID_INPUT
+    assert shell("status", "--json").json["ingest_failures"] == 1
+    assert "chunksink ledger" in shell("status").out
+    assert "ingest_failures=1;" in shell("status", "--check").out
+
+
 def test_split_source_is_listed_by_name(quick_shell: Shell) -> None:
     quick_shell.synced(p1=[source("b.md", "a boat")])
     for key, text in (("p2", "one part"), ("p3", "another part")):
