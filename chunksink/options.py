@@ -140,9 +140,8 @@ def config_from(*, uses_sinks: bool = True, **flags: Any) -> Config:
         raise click.UsageError(f"{_flag(next(iter(ray)))} needs --engine ray")
     kept = keep_live_sinks(config) if uses_sinks else config
     if kept is not config:
-        note(
-            f"note: {MEILI_URL} is set, but the words of this index are in fts, which stays in use. To move it to Meilisearch, set `sinks` in {CONFIG_FILE}"
-        )
+        stays = f"note: {MEILI_URL} is set, but the words of this index are in fts, which stays in use"
+        note(f"{stays}. To move it to Meilisearch, set `sinks` in {CONFIG_FILE}")
     return kept
 
 
