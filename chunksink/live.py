@@ -9,7 +9,7 @@ from time import monotonic
 
 from chunksink.chunkbus.shared_resource import Shared
 from chunksink.embeddings.encoder import Vectors
-from chunksink.rebuild.run_records import last_update
+from chunksink.rebuild.run_records import RunRecord, last_update
 from chunksink.rebuild.state import Generation, State
 from chunksink.search.access import Access
 from chunksink.search.answer import Answer, Surrounded
@@ -48,7 +48,7 @@ class LiveSearch:
         self._closed = False
         self._watch = _HomeWatch(config)
         self._checked_at = 0.0
-        self._updated_at: str | None = None
+        self._update: RunRecord | None = None
         self._opened_at = 0.0
 
     def search(self, question: Question, access: Access) -> Answer:
@@ -88,7 +88,7 @@ class LiveSearch:
     def updated_at(self) -> str:
         """When the live index was last written, as this search sees it."""
         with self._current() as view:
-            return self._updated_at or view.generation.created_at
+            return view.generation.created_at if self._update is None else self._update.started_at
 
     def close(self) -> None:
         """Close permanently. Running questions are still answered."""
@@ -135,7 +135,9 @@ class LiveSearch:
             return
         with State.existing(self.config.home_path) as state:
             live, projections = state.live(), state.projections()
-        if is_retry_due or (live, projections) != (view.generation, view.projections):
+        # A run that has begun or ended since may have made a missing build again.
+        has_new_run = bool(view.legs.unavailable) and last_update(self.config.home_path) != self._update
+        if is_retry_due or has_new_run or (live, projections) != (view.generation, view.projections):
             self._open()
             return
         try:
@@ -153,8 +155,7 @@ class LiveSearch:
         self._note_update()
 
     def _note_update(self) -> None:
-        run = last_update(self.config.home_path)
-        self._updated_at = run.started_at if run is not None else None
+        self._update = last_update(self.config.home_path)
 
 
 def _require_own_process() -> None:

@@ -168,6 +168,8 @@ def _of_field(name: str, argument: object, fields: FieldSet) -> tuple[Filter, ..
     several: list[Any] = list(argument) if isinstance(argument, list | tuple | set | frozenset) else [argument]
     several = [value.isoformat() if isinstance(value, date) else value for value in several]
     field = _known(name, filter_fields(fields), fields)
+    if field.type in ("string", "strings"):
+        several = [str(value) if type(value) in (int, float) else value for value in several]
     texts = [value for value in several if isinstance(value, str)]
     if texts and len(texts) == len(several):
         return parse_filters([f"{name}={value}" for value in texts], fields)

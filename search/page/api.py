@@ -62,6 +62,8 @@ class Api:
         caller = caller_of(request)
         pairs = request.query_params.multi_items()
         chunk_id = request.query_params.get("id", "")
+        if not chunk_id:
+            return error_response(HttpProblem(400, "The parameter `id` is missing: use the chunk_id of a hit."))
         try:
             once("id", request.query_params.getlist("id"))
             form = read([pair for pair in pairs if pair[0] != "id"], strict=True, known=CHUNK_PARAMETERS)

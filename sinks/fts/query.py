@@ -43,7 +43,7 @@ FEW = 3
 
 _TYPED = re.compile(r'(?<![0-9])"([^"]*)"|([^\s"]+)')  # a quote after a digit is an inch mark
 _JOINT = re.compile("[!-/:-@\\[-`{-~\u2010-\u2015]+")
-_JOINED_WORDS = re.compile(r"(?<![^\W\d_])[^\W\d_]++" + possessive(r"(?:[-./\u2010-\u2015]|::)[^\W\d_]++", "+"))
+_JOINED_WORDS = re.compile(r"(?<![^\W\d_])[^\W\d_]++" + possessive(r"(?:[-./&\u2010-\u2015]|::)[^\W\d_]++", "+"))
 _POSSESSIVE = re.compile("['\u2019]s$", re.IGNORECASE)
 # C++, C#, .NET: words whose sign changes the meaning.
 _SIGNED = re.compile(rf"(?<![\w.])(?:\.(?!\d)({SPACED}+)|({SPACED}+)[+#]+)(?!{SPACED})")

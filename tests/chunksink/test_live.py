@@ -256,6 +256,14 @@ def test_restored_leg_is_opened_again_during_searches(built: Shell, monkeypatch:
             time.sleep(0.02)
 
 
+def test_missing_build_that_a_sync_has_made_again_is_opened_at_once(built: Shell) -> None:
+    shutil.rmtree(built.home / "chroma" / built.live().builds["chroma"])
+    with closing(LiveSearch(Config())) as live:
+        assert list(live.search(Question("cat"), EVERYTHING).unavailable) == ["semantic"]
+        assert built("sync").code == Exit.OK
+        assert live.search(Question("cat"), EVERYTHING).unavailable == {}
+
+
 def test_query_is_embedded_without_the_engine(built: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     with chunksink.open() as index:
         vector = index.embed_query("a cat")

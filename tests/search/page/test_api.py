@@ -201,6 +201,7 @@ def test_chunk_is_returned_with_its_neighbours(client: TestClient) -> None:
     twice = client.get("/api/chunk", params={"id": ["nowhere", best["chunk_id"]]})
     assert twice.status_code == 400
     assert_described(client, "/api/chunk", "400", twice.json())
+    assert client.get("/api/chunk").status_code == 400
     missing = client.get("/api/chunk", params={"id": "nowhere\x00"})
     assert missing.status_code == 404
     assert_described(client, "/api/chunk", "404", missing.json())

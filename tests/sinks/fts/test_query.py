@@ -19,6 +19,7 @@ OTHERS = ["run", "dry", "std", "vector", "read", "write"]
     [
         ("--dry-run", "run it, and then run it --dry", "publish with --dry-run: it shows what would go there"),
         ("dry-runs ", "run and run until all is dry", "a dry run of the whole publication, before it is made"),
+        ("AT&T", "it doesn't, and we can't", "the phones are by AT&T"),
         ("std::vector", "std has a vector and others, such a vector", "how std::vector grows when it is filled"),
     ],
 )
