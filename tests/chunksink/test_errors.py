@@ -17,10 +17,13 @@ from chunksink.errors import ChunksinkError
 from chunksink.exits import Exit, Refusal, errors_as_refusals, print_failure
 from tests.chunksink.shell import Shell, write
 
-MODULES = [f"chunksink.{name}.errors" for name in ("chunkbus", "embeddings", "ingest", "rebuild", "search", "sinks")]
+MODULES = [
+    f"chunksink.{name}.errors"
+    for name in ("chunkbus", "embeddings", "ingest", "rebuild", "search", "settings", "sinks")
+]
 
 
-@pytest.mark.parametrize("module", [*MODULES, "chunksink.settings.config"])
+@pytest.mark.parametrize("module", MODULES)
 def test_every_error_is_a_chunksink_error(module: str) -> None:
     found = [one for _, one in inspect.getmembers(import_module(module), inspect.isclass) if issubclass(one, Exception)]
     own = [one for one in found if one.__module__ == module]
