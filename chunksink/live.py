@@ -141,21 +141,20 @@ class LiveSearch:
             self._open()
             return
         try:
+            update = last_update(self.config.home_path)  # before the view is refreshed, which may then show more
             view.refresh()
-            self._note_update()
+            self._update = update
         except SinkError:  # keep the old view until the next check
             self._watch.forget()
 
     def _open(self) -> None:
         if self._closed:
             raise _closed()
-        self._watch.has_changed()  # before the view is opened, so that the next check notices later changes
+        # Both before the view is opened, so that the next check notices later changes.
+        self._watch.has_changed()
+        update = last_update(self.config.home_path)
         self._view.replace(open_view(self.config, self._queries, self._needed))
-        self._opened_at = monotonic()
-        self._note_update()
-
-    def _note_update(self) -> None:
-        self._update = last_update(self.config.home_path)
+        self._update, self._opened_at = update, monotonic()
 
 
 def _require_own_process() -> None:

@@ -55,8 +55,8 @@ def facts(status: HomeStatus) -> Iterator[ReportRow]:
 def _ingested(at: str, failures: int) -> ReportRow:
     last = f"last read {_minute(at)}"
     if failures:
-        problem = f"{counted(failures, 'failure')} then, so chunks may be old: `chunksink ledger` shows why"
-        return ReportRow("sources", f"{last}; {problem}", "bad")
+        problem = f"with {counted(failures, 'failure')}, so some chunks may be old: `chunksink ledger` shows why"
+        return ReportRow("sources", f"{last}, {problem}", "bad")
     return ReportRow("sources", f"{last}; `chunksink ingest` reads them again")
 
 

@@ -40,7 +40,7 @@ def print_report(report: "RunReport", *, as_json: bool, verb: str = "synced") ->
 
 def _lines(report: "RunReport", verb: str) -> Iterator[str]:
     yield from [_built(report)] if verb == BUILT else _changed(report, verb)
-    yield from _vectors(report.embeddings, is_counted=bool(report.written))
+    yield from _vectors(report)
     if report.total.superseded:
         yield f"{counted(report.total.superseded, 'older version')} of sources left out"
     if report.repeated and report.repeated.texts:
@@ -121,8 +121,9 @@ def _families(families: FamilyCounts, written: int, held: int = 0) -> str:
     return ", ".join(filter(None, parts)) or "no sources"
 
 
-def _vectors(embedded: dict[str, Any], *, is_counted: bool) -> Iterator[str]:
-    if embedded["model"] and is_counted:
+def _vectors(report: "RunReport") -> Iterator[str]:
+    embedded = report.embeddings
+    if report.written and embedded["model"]:
         computed = f"{embedded['computed']:,} computed in {embedded['precision']}"
         yield f"vectors: {computed}, {embedded['cached']:,} reused"
     for problem in sorted(set(embedded["problems"].values())):

@@ -4,7 +4,7 @@ A rebuild that fails leaves the live generation untouched; the next one continue
 meanwhile.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
@@ -160,10 +160,11 @@ class Rebuild:
             and (unfinished.encoder, unfinished.model_fingerprint) == (new.encoder, new.model_fingerprint)
         )
 
-    def _model(self, shared: Collection[str]) -> tuple[EncoderSettings, ModelInfo]:
+    def _model(self, shared: Iterable[str]) -> tuple[EncoderSettings, ModelInfo]:
         """The one model of all builds with vectors. OtherModel if the shared builds have another one."""
         live, settings, info = self.live, self.embedder.settings, self.embedder.info
-        if live is not None and live.holds_vectors and (kept := self._with_vectors(live, shared)):
+        kept = [name for name in shared if self.session.sink(name).wants_vectors]
+        if live is not None and live.holds_vectors and kept:
             if not self.session.wants_vectors:
                 return live.encoder, live.model
             if live.model_fingerprint != info.fingerprint:
@@ -172,13 +173,6 @@ class Rebuild:
                     f"{info.name}: rebuild all sinks together"
                 )
         return settings, info if self.session.wants_vectors else NO_MODEL
-
-    def _with_vectors(self, live: Generation, shared: Collection[str]) -> Collection[str]:
-        """The shared builds with vectors. If all builds are shared, none is opened: the engine of a sink that is no
-        longer configured may be unreachable."""
-        if live.builds.keys() <= set(shared):
-            return shared
-        return [name for name in shared if self.session.sink(name).wants_vectors]
 
     def _fill(self, generation: Generation) -> None:
         """Write and verify in rounds, until no chunk has changed during a round. Then flip, before another run can read

@@ -22,7 +22,7 @@ _PAGE = 5000
 _MAX_KNOWN = 100_000
 """Documents whose families are cached: about 30 MB."""
 _MAX_VECTOR_BYTES = 2**26
-"""Vectors that are cached. Chroma returns them as Python lists, which takes 3 ms for a hundred."""
+"""Size of the cached vectors. Chroma returns vectors as Python lists, which takes 3 ms for a hundred."""
 
 
 class ChromaReader:

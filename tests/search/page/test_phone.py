@@ -1,4 +1,4 @@
-"""The page on a phone: its width, the size of what is tapped, and the folded filters."""
+"""The page on a phone: its width, the size of tap targets, and the folded filters."""
 
 from __future__ import annotations
 
