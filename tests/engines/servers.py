@@ -97,13 +97,20 @@ class PostgresServer:
         return f"postgresql://{postgres_folders.SUPERUSER}:{self.key}@{HOST}:{self.port}/postgres"
 
     def kill(self) -> None:
-        """End the server and its processes at once, as a power cut does. It recovers when it starts again."""
-        import psutil
+        """End the server at once. It recovers when it starts again."""
+        kill(self.pid)
 
-        processes = [*psutil.Process(self.pid).children(recursive=True), psutil.Process(self.pid)]
+
+def kill(pid: int) -> None:
+    """End a server and its processes at once, as a power cut does. Returns when they are gone: until then they keep the
+    port and the lock of the database."""
+    import psutil
+
+    with suppress(psutil.NoSuchProcess):
+        server = psutil.Process(pid)
+        processes = [*server.children(recursive=True), server]
         for process in processes:
-            with suppress(psutil.NoSuchProcess):
-                process.kill()
+            process.kill()
         psutil.wait_procs(processes, START_TIMEOUT)
 
 

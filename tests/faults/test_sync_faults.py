@@ -7,7 +7,6 @@ parameter of the fixture `engine`.
 
 import os
 import resource
-import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -19,7 +18,7 @@ import pytest
 
 from chunksink.rebuild import executor
 from chunksink.sinks.errors import SinkError
-from tests.engines.servers import ChromaServer, MeilisearchServer, run_chroma, run_meilisearch
+from tests.engines.servers import ChromaServer, MeilisearchServer, kill, run_chroma, run_meilisearch
 from tests.faults import proxy as p
 from tests.faults.homes import (
     LONG,
@@ -170,11 +169,11 @@ def test_server_killed_and_restarted_changes_nothing(
     """The server is killed before it did the work, or after the work but before the answer."""
     with own_server(tmp_path, engine) as (made, running, start_again):
 
-        def kill() -> None:
-            os.kill(running.pid, signal.SIGKILL)
+        def restart() -> None:
+            kill(running.pid)
             start_again()
 
-        fault = p.Fault("killed", request_bytes=0 if when == "before" else None, answer_bytes=0, act=kill)
+        fault = p.Fault("killed", request_bytes=0 if when == "before" else None, answer_bytes=0, act=restart)
         made.proxy.inject(fault, occurrence(number, made.engine.write if number == 1 else ""))
         assert made.home.sync().failed == {}
         assert made.faults
@@ -197,8 +196,7 @@ def test_server_short_of_a_resource_recovers_after_a_restart(
             made.home.sync()
         made.patience = LONG
         assert made.proxy.faulted
-        with suppress(ProcessLookupError):
-            os.kill(running.pid, signal.SIGKILL)
+        kill(running.pid)
         start_again()
         made.proxy.heal()
         assert made.home.sync().failed == {}
