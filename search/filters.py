@@ -18,7 +18,7 @@ from chunksink.sinks.errors import InvalidFilter
 from chunksink.sinks.fields import FILTERS, SORTABLE, VALUE_TYPES, WHOLE
 from chunksink.sinks.reader import Filter, Sort, Value
 
-_WRITTEN = re.compile(r"\s*([A-Za-z_]\w*)\s*(>=|<=|=|>|<)(.*)", re.DOTALL)
+_WRITTEN = re.compile(r"\s*([A-Za-z_]\w*)\s*(>=|<=|=|>|<)(?!=)(.*)", re.DOTALL)
 _HOW = "write field=value, or field>=value, field<=value, field>value, field<value"
 _DAY = 86_400
 _SECONDS = re.compile(r"-[0-9]{1,16}|[0-9]{1,3}|[0-9]{5,7}|[0-9]{9,16}")
@@ -172,7 +172,7 @@ def _of_field(name: str, argument: object, fields: FieldSet) -> tuple[Filter, ..
         several = [str(value) if type(value) in (int, float) else value for value in several]
     texts = [value for value in several if isinstance(value, str)]
     if texts and len(texts) == len(several):
-        return parse_filters([f"{name}={value}" for value in texts], fields)
+        return parse_filters([f"{name}= {value}" for value in texts], fields)  # the value may begin with =
     return (_filter(field, any_of=tuple(_typed(name, field, value) for value in several)),)
 
 

@@ -25,9 +25,12 @@ MAX_METADATA = 100
 MAX_METADATA_TEXT = 1000
 _NOT_KEPT = frozenset(("stable_id",))
 """`stable_id` numbers the passages of a file, so it changes when other documents of the file change."""
-_READ_BY_US = frozenset(
-    path.removeprefix("metadata.") for rule in PROJECTION for path in rule.paths if path.startswith("metadata.")
-)
+_LARGEST_INTEGER = 2**63 - 1
+_RULES = {
+    path: [rule for rule in PROJECTION if path in rule.paths]
+    for path in {path for rule in PROJECTION for path in rule.paths if path.startswith("metadata.")}
+}
+"""The rules that read a value of the metadata, by its path."""
 _TYPES: dict[FieldType, tuple[Read, str]] = {
     "string": (values.label, "a string or a number"),
     "number": (values.number, "a number of up to 15 digits"),
@@ -116,8 +119,8 @@ class FieldSet:
         """The digests of all fields; "" without custom fields."""
         return ",".join(field.digest for field in self.fields)
 
-    def project(self, record: Record) -> dict[str, Any]:
-        """The fields `fields`, `fields_text` and `metadata` of the document."""
+    def project(self, record: Record, document: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields `fields`, `fields_text` and `metadata` of the document, which has its other fields already."""
         found = {field.name: value for field in self.fields if (value := field.read(record)[1]) is not None}
         left = MAX_MEMBERS
         for name, value in found.items():
@@ -128,7 +131,7 @@ class FieldSet:
         return {
             "fields": found or None,
             "fields_text": self._text(found),
-            "metadata": _other_metadata(record, {field.keys for field in self.fields if field.name in found}),
+            "metadata": _other_metadata(record, document, {field.keys for field in self.fields if field.name in found}),
         }
 
     def _text(self, found: Mapping[str, Any]) -> str | None:
@@ -150,19 +153,34 @@ class FieldSet:
 NO_FIELDS = FieldSet()
 
 
-def _other_metadata(record: Record, used: set[tuple[str, ...]]) -> str | None:
-    """The other scalar values of the metadata as one JSON object: else engines would need a column for each key."""
+def _other_metadata(record: Record, document: Mapping[str, Any], used: set[tuple[str, ...]]) -> str | None:
+    """The scalar values of the metadata that no field has, as one JSON object: else engines would need a column for
+    each key."""
     metadata = record.get("metadata")
     if not isinstance(metadata, dict):
         return None
     kept: dict[str, Any] = {}
     for name, raw in metadata.items():
-        if name in _READ_BY_US or name in _NOT_KEPT or ("metadata", name) in used or len(kept) == MAX_METADATA:
+        if name in _NOT_KEPT or ("metadata", name) in used or len(kept) == MAX_METADATA:
             continue
-        if isinstance(raw, str):
-            value: Any = values.text(raw, MAX_METADATA_TEXT)
-        else:
-            value = raw if isinstance(raw, bool) else values.number(raw)
-        if value is not None:
+        value = _scalar(raw)
+        if value is not None and not _is_field(f"metadata.{name}", raw, document):
             kept[values.verbatim(name[:MAX_METADATA_TEXT]) or ""] = value
     return orjson.dumps(kept, option=orjson.OPT_SORT_KEYS).decode() if kept else None
+
+
+def _scalar(raw: Any) -> Any:
+    if isinstance(raw, str):
+        return values.text(raw, MAX_METADATA_TEXT)
+    if isinstance(raw, int):  # also true and false
+        return raw if abs(raw) <= _LARGEST_INTEGER else None
+    return values.number(raw)
+
+
+def _is_field(path: str, raw: Any, document: Mapping[str, Any]) -> bool:
+    """Whether a field of the document has this value. A year is not all of a date."""
+    for rule in _RULES.get(path, ()):
+        value = rule.read(raw)
+        if value is not None and value == document[rule.name]:
+            return rule.read is not values.year or str(raw).strip() == str(value)
+    return False

@@ -90,7 +90,7 @@ PROJECTION: tuple[FieldRule, ...] = (
     FieldRule("schema_version", "version of the chunk format", ("schema_version",), filter="equal"),
     FieldRule(
         "chunk_index",
-        "position in the document from 0; else the position in the family",
+        "position in the document from 0; else in the family, by page, character and `chunk_id` (2 is before 10)",
         (*_paths("chunk_index", "metadata", "span"), *_paths("index", "metadata"), *_paths("ordinal", "metadata")),
         values.count,
         filter="range",
@@ -343,7 +343,9 @@ PROJECTION: tuple[FieldRule, ...] = (
     # --- added by FieldSet.project ---------------------------------------------------------------------------
     FieldRule("fields", "the custom fields (`[fields.NAME]`) that have a value"),
     FieldRule("fields_text", "the values of custom fields that keyword search finds, one per line"),
-    FieldRule("metadata", "the other strings, numbers and booleans of the metadata, as a JSON object"),
+    FieldRule(
+        "metadata", "the strings, numbers and booleans of the metadata that are in no other field, as a JSON object"
+    ),
     # --- added by project_family ------------------------------------------------------------------------------
     FieldRule("previous_id", "`id` of the previous chunk, in the order of `chunk_index`"),
     FieldRule("next_id", "`id` of the next chunk, in the order of `chunk_index`"),

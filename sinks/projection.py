@@ -3,6 +3,7 @@
 If the value at one path cannot be read, the next path is tried. A valid chunk never raises.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -11,13 +12,14 @@ from chunksink.sinks.custom_fields import NO_FIELDS, FieldSet
 from chunksink.sinks.document import Document, document_hash
 from chunksink.sinks.fields import PROJECTION, FieldRule, Values, values_by_path
 
-PROJECTION_VERSION = 7
+PROJECTION_VERSION = 8
 """Increase it with every change of meaning: then a sync projects all chunks again and writes what differs. A change of
 `title_and_headings` also needs a migration of the catalog, like `add_contexts` in `rebuild/schema.py`."""
 
 _TITLE, _HEADINGS = (rule for rule in PROJECTION if rule.name in ("title", "headings"))
 _CONTEXT_PATHS = [(path, *path.rpartition(".")[::2]) for rule in (_TITLE, _HEADINGS) for path in rule.paths]
 _ORDER = [rule for rule in PROJECTION if rule.name in ("chunk_id", "id", "chunk_index", "page_start", "char_start")]
+_DIGITS = re.compile("([0-9]{1,18})")
 
 
 def project_family(
@@ -33,7 +35,8 @@ def project_family(
     For a part of a family, `position` is the position of its first chunk, and `before` and `after` are the ids of the
     chunks next to the part.
     """
-    members = sorted((_project(record) | fields.project(record) for record in records), key=_sort_key)
+    projected = ((record, _project(record)) for record in records)
+    members = sorted((values | fields.project(record, values) for record, values in projected), key=_sort_key)
     ids = [before, *(member["id"] for member in members), after]
     for number, member in enumerate(members):
         if member["chunk_index"] is None:
@@ -86,6 +89,8 @@ def _without_none(fields: Values) -> Values:
 
 
 def _sort_key(fields: Values) -> tuple[Any, ...]:
-    """By chunk index (missing ones last), then by position in the source, then by id."""
+    """By chunk index (missing ones last), then by position in the source, then by `chunk_id`, where 2 is before 10."""
     keys = (fields["chunk_index"], fields["page_start"], fields["char_start"])
-    return (*((key is None, key or 0) for key in keys), fields["id"])
+    parts = _DIGITS.split(fields["chunk_id"])  # every other part is a number
+    by_id = [int(part) if number % 2 else part for number, part in enumerate(parts)]
+    return (*((key is None, key or 0) for key in keys), by_id, fields["id"])

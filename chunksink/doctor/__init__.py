@@ -12,6 +12,7 @@ from typing import Literal
 
 from chunksink.settings.config import Config
 from chunksink.settings.errors import ConfigError
+from chunksink.sinks.custom_fields import FieldSet
 
 AGAIN = "then run `chunksink doctor` again"
 OWNER = "correct owner and mode of that file or folder, or run this as its owner"
@@ -69,6 +70,7 @@ def examine(load: Callable[[], Config]) -> Iterator[Check]:
     yield check("sqlite", machine.sqlite)
     try:
         config = load()
+        FieldSet.of(config.fields)
     except ConfigError as error:
         yield Check("configuration", "fail", str(error), "correct it; `chunksink init` writes a commented example")
         return

@@ -95,11 +95,12 @@ def test_home_without_permission_fails_and_the_other_checks_are_made(quick_shell
     assert {"disk", "locks", "model"} <= set(found)
 
 
-def test_doctor_with_an_invalid_configuration_ends_after_that_check(shell: Shell) -> None:
-    (shell.folder / "chunksink.toml").write_text("modle = 'x'\n")
+@pytest.mark.parametrize("invalid", ["modle = 'x'", "[fields.year]"])
+def test_doctor_with_an_invalid_configuration_ends_after_that_check(invalid: str, shell: Shell) -> None:
+    (shell.folder / "chunksink.toml").write_text(invalid)
     found = checks(shell)
     assert list(found) == ["python", "sqlite", "configuration"]
-    assert "modle" in found["configuration"]["found"]
+    assert invalid.split(" = ")[0] in found["configuration"]["found"]
 
 
 def test_variables_are_shown_without_their_values(built: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -85,6 +85,7 @@ def test_as_filters_accepts_mappings_and_filters() -> None:
         Filter("year", any_of=(2020,)),
         Filter("language", any_of=("de", "en")),
     )
+    assert as_filters({"title": "=A1"}) == (Filter("title", any_of=("=A1",)),)
     assert as_filters([recent, "language=de"]) == (recent, Filter("language", any_of=("de",)))
 
 
@@ -108,6 +109,7 @@ def test_strings_in_mappings_are_parsed() -> None:
     [
         (["md"], InvalidQuestion, "md"),
         (["source_type!=md"], InvalidQuestion, "source_type!=md"),
+        (["source_type==md"], InvalidQuestion, "source_type==md"),
         (["source_type="], InvalidQuestion, "source_type="),
         (["year>=2020.5"], InvalidQuestion, "2020.5"),
         (["source_type>=md"], InvalidFilter, "source_type"),

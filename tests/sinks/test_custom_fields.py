@@ -114,6 +114,21 @@ def test_other_scalar_metadata_is_kept_within_limits() -> None:
     assert metadata.keys() <= many.keys()
 
 
+@pytest.mark.parametrize(
+    ("metadata", "kept"),
+    [
+        ({"title": "A", "extension": ".MD", "year": "2026"}, {}),
+        ({"title": "Another", "source": "CRM", "index": "A-17", "extension": "txt"}, ...),
+        ({"date": "2026-05-01", "published": 2025}, {"date": "2026-05-01"}),
+        ({"snowflake": 1234567890123456789, "huge": 2**63}, {"snowflake": 1234567890123456789}),
+    ],
+)
+def test_metadata_that_is_no_field_of_the_document_is_kept(metadata: dict[str, Any], kept: Any) -> None:
+    record = chunk(metadata=metadata, title="A", source={"extension": "md"})
+    [document] = project_family([record])
+    assert orjson.loads(document.metadata or "{}") == (metadata if kept is ... else kept)
+
+
 def test_lists_of_a_document_are_limited_together() -> None:
     names = [f"list{number}" for number in range(8)]
     fields = FieldSet.of(dict.fromkeys(names, FieldOptions(type="strings")))

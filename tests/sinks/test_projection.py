@@ -271,6 +271,13 @@ def test_order_without_an_index_is_by_place_then_id() -> None:
     assert [(d.text, d.chunk_index) for d in documents] == [("first", 0), ("second", 1), ("last", 2)]
 
 
+@pytest.mark.parametrize("name", ["guide-{}", "guide.md#{}", "Teil {} der Größe", "{}.9"])
+def test_order_without_index_and_place_is_by_the_numbers_of_the_id(name: str) -> None:
+    """Some of these ids are hashed for the engines."""
+    documents = project_family([chunk(chunk_id=name.format(number), text=str(number)) for number in (10, 9, 100, 1)])
+    assert [d.text for d in documents] == ["1", "9", "10", "100"]
+
+
 def test_mixed_families_are_refused() -> None:
     with pytest.raises(ValueError, match="got 2"):
         project_family(records("a", ["x"]) + records("b", ["y"]))
