@@ -42,8 +42,6 @@ lint: $(VENV)/.test ## format, lint, types, import contracts, generated docs
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/docs.py --check
-	$(BIN)/python -m bench.table --check
-	$(BIN)/python -m bench.faults.table --check
 
 check: lint test ## everything that a change must pass
 
@@ -69,13 +67,13 @@ soak: $(VENV)/.test engines ## the long forms of the tests: kills at random inst
 
 bench: $(VENV)/.test engines ## run the benchmarks in their small size (about 40 minutes)
 	$(BIN)/python -m bench
-	$(BIN)/python -m bench.table
+	$(BIN)/python tools/docs.py
 
 peers: .peers/.made ## install LangChain and LlamaIndex, which some benchmarks compare with
 
 faults: .faults/.made ## compare chunksink with other tools after faults (about an hour)
 	.faults/bin/python -m bench.faults
-	$(BIN)/python -m bench.faults.table
+	$(BIN)/python tools/docs.py
 
 .lowest/.made: $(VENV)/.test tools/lowest.py
 	$(BIN)/python -m venv --clear .lowest

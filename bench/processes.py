@@ -83,19 +83,33 @@ def chunksink(command: str, bus: Path, home: Path, *arguments: str | Path, **set
     return python("chunksink", command, "--chunks", bus, "--home", home, *arguments, environment=environment)
 
 
-@contextmanager
-def served(*sinks: str) -> Iterator[None]:
-    """Start the servers of these sinks. This process and its children find them in the environment."""
-    from tests.engines.servers import patched_environment, run_meilisearch, run_postgres
+@dataclass(frozen=True)
+class Server:
+    url: str
+    pid: int
 
+
+@contextmanager
+def served(*sinks: str, data: Path | None = None) -> Iterator[Mapping[str, Server]]:
+    """The servers of those sinks that have one. This process and its children find them in the environment. `data`: the
+    folder of the only server, which is removed otherwise."""
+    from tests.engines.servers import patched_environment, run_chroma, run_meilisearch, run_postgres
+
+    servers: dict[str, Server] = {}
     with ExitStack() as stack:
         if "meilisearch" in sinks:
-            server = stack.enter_context(run_meilisearch())
-            stack.enter_context(patched_environment({"MEILI_URL": server.url, "MEILI_MASTER_KEY": server.key}))
+            meilisearch = stack.enter_context(run_meilisearch(data=data))
+            servers["meilisearch"] = Server(meilisearch.url, meilisearch.pid)
+            variables = {"MEILI_URL": meilisearch.url, "MEILI_MASTER_KEY": meilisearch.key}
+            stack.enter_context(patched_environment(variables))
         if "postgres" in sinks:
-            url = stack.enter_context(run_postgres(arguments=POSTGRES)).url
-            stack.enter_context(patched_environment({"CHUNKSINK_SINK_POSTGRES_URL": url}))
-        yield
+            postgres = stack.enter_context(run_postgres(data=data, arguments=POSTGRES))
+            servers["postgres"] = Server(postgres.url, postgres.pid)
+            stack.enter_context(patched_environment({"CHUNKSINK_SINK_POSTGRES_URL": postgres.url}))
+        if "chroma-server" in sinks:
+            chroma = stack.enter_context(run_chroma(data=data))
+            servers["chroma-server"] = Server(chroma.url, chroma.pid)
+        yield servers
 
 
 def peer(*arguments: str | Path) -> Ran:

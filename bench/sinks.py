@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import random
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,6 +18,7 @@ import httpx
 
 from bench import bare_loops, corpora
 from bench.harness import Case, Figure, Measurement, ratio
+from bench.processes import Server, served
 from chunksink.sinks.custom_fields import NO_FIELDS
 
 if TYPE_CHECKING:
@@ -51,10 +52,11 @@ def measure(case: Measurement) -> None:
     corpora.write_bus(bus, documents, words=150)
     corpora.write_bus(changed, REPLACED * corpora.FAMILY, words=150, changed=range(REPLACED), version=1)
     families, newer = (list(corpora.families(folder)) for folder in (bus, changed))
-    with _servers() as options:
+    engines = case.text("engines").split(",")
+    with served(*engines) as servers:
         turns = {
-            engine: partial(_load, engine, options.get(engine, {}), case.scratch / engine, families, newer)
-            for engine in case.text("engines").split(",")
+            engine: partial(_load, engine, servers.get(engine), case.scratch / engine, families, newer)
+            for engine in engines
         }
         for engine, loads in case.turns(turns).items():
             case.keep(f"{engine}, documents a second", [documents / one.load for one in loads])
@@ -73,10 +75,10 @@ def measure_fields(case: Measurement) -> None:
     for name, fields in (("with", corpora.CUSTOM_FIELDS), ("without", NO_FIELDS)):
         corpora.write_bus(case.scratch / name, loads, words=150, custom=name == "with")
         families[name] = list(corpora.families(case.scratch / name, fields))
-    with _servers() as options:
+    with served(*FIELDS_IN) as servers:
         for engine in FIELDS_IN:
             turns = {
-                name: partial(_load, engine, options.get(engine, {}), case.scratch / engine, some, ())
+                name: partial(_load, engine, servers.get(engine), case.scratch / engine, some, ())
                 for name, some in families.items()
             }
             found = case.turns(turns)
@@ -112,30 +114,15 @@ def _measure_facets(case: Measurement) -> None:
             case.found(name, quantiles(case.keep(f"{name}, ms", took), n=20)[-1])
 
 
-@contextmanager
-def _servers() -> Iterator[Mapping[str, dict[str, Any]]]:
-    """The options of the sinks of servers."""
-    from tests.engines.servers import run_chroma, run_meilisearch, run_postgres
-
-    with ExitStack() as stack:
-        server, chroma = stack.enter_context(run_meilisearch()), stack.enter_context(run_chroma())
-        postgres = stack.enter_context(run_postgres())
-        os.environ.update(MEILI_URL=server.url, MEILI_MASTER_KEY=server.key)
-        yield {
-            "meilisearch": {"url": server.url},
-            "chroma-server": {"url": chroma.url},
-            "postgres": {"url": postgres.url},
-        }
-
-
 def _load(
-    engine: str, options: Mapping[str, Any], folder: Path, families: Sequence[Family], newer: Sequence[Family]
+    engine: str, server: Server | None, folder: Path, families: Sequence[Family], newer: Sequence[Family]
 ) -> Loaded:
     from chunksink.sinks.contract import Marker
     from chunksink.sinks.projection import PROJECTION_VERSION
     from chunksink.sinks.registry import open_sink
 
     folder.mkdir()
+    options = {"url": server.url} if server else {}
     sink: Any = open_sink(engine.removesuffix("-server"), folder / "home", options)
     with closing(sink.create(Marker("bench", "empty", PROJECTION_VERSION), corpora.DIMENSIONS)) as empty:
         _fill(empty, ())  # which creates the indexes that a bare loop copies

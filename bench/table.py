@@ -1,36 +1,16 @@
-"""The table in bench/README.md: each case's goals beside the newest results.
-
-python -m bench.table [--check]
-"""
+"""The table in bench/README.md: each case's goals beside the newest results."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import orjson
 
 from bench.harness import RESULTS, all_cases
-from bench.processes import ROOT
 
-PAGE = ROOT / "bench" / "README.md"
 UNITS = {"times": "× the baseline", "of its time": "× the baseline's time", "of them": "of 1"}
 """Units of the results that need more words in the table."""
-BEGIN, END = "<!-- table -->\n", "<!-- end of table -->\n"
-
-
-def main() -> int:
-    page = PAGE.read_text(encoding="utf-8")
-    before, _, rest = page.partition(BEGIN)
-    after = rest.partition(END)[2]
-    wanted = before + BEGIN + "\n".join(table()) + "\n" + END + after
-    if "--check" not in sys.argv[1:]:
-        PAGE.write_text(wanted, encoding="utf-8")
-    elif page != wanted:
-        print("bench/README.md does not show the newest results: run `python -m bench.table`")
-        return 1
-    return 0
 
 
 def table() -> Iterator[str]:
@@ -73,7 +53,3 @@ def _unit(figure: Mapping[str, Any]) -> str:
 
 def _number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -6,10 +6,6 @@ on the machine affects them less. The time of a process without work is subtract
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from time import process_time
 
@@ -17,21 +13,11 @@ import psutil
 
 from bench import corpora
 from bench.harness import Case, Figure, Measurement
-from bench.processes import chunksink
+from bench.processes import Server, chunksink, served
 
 WORDS = 150  # about 1,050 characters
 SECONDS, BYTES = "s", "bytes"
 SINKS = ("fts", "chroma", "meilisearch", "postgres")
-
-
-@dataclass(frozen=True)
-class Engine:
-    """Where a sink's engine runs."""
-
-    settings: Mapping[str, str]
-    data: Path | None = None
-    """The folder of a server's data; that of an embedded engine is in the home."""
-    server: int | None = None
 
 
 def measure(case: Measurement) -> None:
@@ -50,12 +36,13 @@ def measure(case: Measurement) -> None:
     case.found("embed", 1000 * _encoding(case))
     case.found("vector cache, bytes", _size(warm / "vectors.db") / thousands)
     for sink in case.text("sinks").split(","):
-        with ENGINES[sink](case) as engine:
-            home = case.copy(warm)
-            before = _cpu(engine.server)
-            seconds = beyond_start("rebuild", home, sinks=sink, **engine.settings)
-            case.found(f"load {sink}", seconds + (_cpu(engine.server) - before) / thousands)
-            folder = engine.data or home / sink
+        data = case.empty()
+        with served(sink, data=data) as servers:
+            server, home = servers.get(sink), case.copy(warm)
+            before = _cpu(server)
+            seconds = beyond_start("rebuild", home, sinks=sink)
+            case.found(f"load {sink}", seconds + (_cpu(server) - before) / thousands)
+            folder = data if server else home / sink
             folder = next(folder.rglob("base"), folder)  # PostgreSQL's tables without its log
             case.found(f"{sink}, bytes", _size(folder) / thousands)
             case.found("records of a home, bytes", _size(home / "state.db") / thousands)
@@ -81,11 +68,11 @@ def _size(place: Path) -> int:
     return sum(file.stat().st_size for file in files)
 
 
-def _cpu(server: int | None) -> float:
+def _cpu(server: Server | None) -> float:
     """Processor seconds of a server and its child processes so far."""
     if server is None:
         return 0.0
-    process = psutil.Process(server)
+    process = psutil.Process(server.pid)
     times = process.cpu_times()
     total = float(times.user + times.system + times.children_user + times.children_system)
     for child in process.children(recursive=True):
@@ -94,36 +81,6 @@ def _cpu(server: int | None) -> float:
     return total
 
 
-@contextmanager
-def _embedded(_case: Measurement) -> Iterator[Engine]:
-    yield Engine({})
-
-
-@contextmanager
-def _meilisearch(case: Measurement) -> Iterator[Engine]:
-    from tests.engines.servers import run_meilisearch
-
-    data = case.empty()
-    with run_meilisearch(data=data) as server:
-        os.environ.update(MEILI_URL=server.url, MEILI_MASTER_KEY=server.key)
-        yield Engine({}, data, server.pid)
-
-
-@contextmanager
-def _postgres(case: Measurement) -> Iterator[Engine]:
-    from tests.engines.servers import run_postgres
-
-    data = case.empty()
-    with run_postgres(data=data) as server:
-        yield Engine({"sink_postgres_url": server.url}, data, server.pid)
-
-
-ENGINES: dict[str, Callable[[Measurement], AbstractContextManager[Engine]]] = {
-    "fts": _embedded,
-    "chroma": _embedded,
-    "meilisearch": _meilisearch,
-    "postgres": _postgres,
-}
 CASES = (
     Case(
         "units",

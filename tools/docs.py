@@ -1,6 +1,6 @@
 """Updates documents that are generated from the code. With `--check` it fails if one is outdated, and writes nothing.
 
-cog fills the generated parts of `docs/*.md`. JSON Schemas are whole files.
+cog fills the generated parts of `docs/*.md` and of `bench/README.md`. JSON Schemas are whole files.
 """
 
 import subprocess
@@ -26,7 +26,7 @@ SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
 
 def main(check: bool) -> int:
     stale = [name for name, make in SCHEMAS.items() if not _settle(ROOT / "docs" / "schema" / name, make(), check)]
-    pages = [str(page.relative_to(ROOT)) for page in ROOT.glob("docs/*.md")]
+    pages = [str(page.relative_to(ROOT)) for page in (*ROOT.glob("docs/*.md"), ROOT / "bench" / "README.md")]
     cog = subprocess.run(
         [sys.executable, "-m", "cogapp", *(["--check"] if check else ["-r"]), *pages], cwd=ROOT, check=False
     )

@@ -1,8 +1,7 @@
-"""The tables in docs/comparison.md, from the newest results: `python -m bench.faults.table [--check]`."""
+"""The tables in docs/comparison.md, from the newest results."""
 
 from __future__ import annotations
 
-import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,23 +11,8 @@ import orjson
 
 from bench.faults.scenarios import SCENARIOS
 from bench.faults.tools import TOOLS
-from bench.processes import ROOT
-from bench.table import BEGIN, END
 
 RESULTS = Path(__file__).parent / "results"
-PAGE = ROOT / "docs" / "comparison.md"
-
-
-def main() -> int:
-    page = PAGE.read_text(encoding="utf-8")
-    before, _, rest = page.partition(BEGIN)
-    wanted = before + BEGIN + "\n".join(tables()) + "\n" + END + rest.partition(END)[2]
-    if "--check" not in sys.argv[1:]:
-        PAGE.write_text(wanted, encoding="utf-8")
-    elif page != wanted:
-        print("docs/comparison.md does not show the newest results: run `python -m bench.faults.table`")
-        return 1
-    return 0
 
 
 def tables() -> Iterator[str]:
@@ -71,7 +55,3 @@ def _cell(trials: Sequence[dict[str, Any]]) -> str:
 
 def _row(*cells: str) -> str:
     return f"| {' | '.join(cells)} |"
-
-
-if __name__ == "__main__":
-    sys.exit(main())
