@@ -139,9 +139,9 @@ def _load(
         "postgres": lambda: bare_loops.postgres(families, options["url"], sink.address("empty")["table"]),
     }
     bare = loops[engine]()
-    before = _batches()
+    before = _batches(engine)
     replace = bare_loops.seconds(lambda: _fill(build, newer))
-    batches = _batches() - before
+    batches = _batches(engine) - before
     edit = bare_loops.seconds(lambda: _fill(build, [_edited(family) for family in newer]))
     assert build.count() == count
     build.close()
@@ -172,8 +172,10 @@ def _fill(build: Any, families: Sequence[Family]) -> None:
         searched.update_search_settings()
 
 
-def _batches() -> int:
+def _batches(engine: str) -> int:
     """The number of batches that Meilisearch has processed."""
+    if engine != "meilisearch":
+        return 0
     headers = {"Authorization": f"Bearer {os.environ['MEILI_MASTER_KEY']}"}
     return int(httpx.get(f"{os.environ['MEILI_URL']}/batches?limit=1", headers=headers).json()["total"])
 

@@ -84,7 +84,7 @@ def _open_chunks(root: BusRoot, key: str, manifest: bytes | None) -> BinaryIO | 
 
 def _open_or_none(path: Path) -> BinaryIO | None:
     try:
-        return _open_regular(path)
+        return open_regular(path)
     except FileNotFoundError:
         return None
 
@@ -98,7 +98,7 @@ def has_checksum(file: BinaryIO, checksum: str) -> bool:
     return digest.hexdigest() == checksum
 
 
-def _open_regular(path: Path) -> BinaryIO:
+def open_regular(path: str | Path) -> BinaryIO:
     """Opens a file for reading; refuses a pipe or a device, which could block or never end."""
     file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))  # noqa: SIM115
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):

@@ -45,7 +45,7 @@ from chunksink.search.access import Access
 from chunksink.search.answer import Answer, Surrounded
 from chunksink.search.errors import InvalidQuestion
 from chunksink.search.filters import FilterArgument, as_filters, parse_facets, parse_sort
-from chunksink.search.question import FusionName, Mode, Question, as_fields
+from chunksink.search.question import FusionName, Mode, Question
 from chunksink.session import open_one_sink, open_session, status_of, usual_mode
 from chunksink.settings.config import Config
 from chunksink.sinks.custom_fields import FieldSet
@@ -352,7 +352,7 @@ class Index(AbstractContextManager["Index", None]):
             limit=limit,
             offset=offset,
             filters=as_filters(filters, fields),
-            facets=parse_facets(as_fields(facets), fields),
+            facets=parse_facets(facets, fields),
             collapse=collapse,
             context=context,
             fusion=fusion,

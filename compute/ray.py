@@ -15,9 +15,6 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from chunksink.chunkbus.errors import StorageError
-from chunksink.chunkbus.layout import BusRoot
-from chunksink.chunkbus.reader import PartitionReader
 from chunksink.chunkbus.storage import is_bucket, open_storage
 from chunksink.compute.cluster import Cluster, RayExecutor
 from chunksink.compute.worker import BlockReceipt, Job, OpenEncoder, Worker, WorkerState, open_encoder_of_worker
@@ -136,7 +133,7 @@ class RayCompute:
         count = self._options.workers or room
         pool = _Pool(ray, job, count, gpus)
         try:
-            _Run(pool, blocks, embedder, config.bus, segments, on_chunks).run()
+            _Run(pool, blocks, embedder, segments, on_chunks).run()
         finally:
             pool.close()
 
@@ -199,7 +196,6 @@ class _Run:
     pool: _Pool
     blocks: Blocks
     embedder: DocumentEmbedder
-    root: BusRoot
     segments: str
     on_chunks: Progress
     failed_starts: int = 0
@@ -245,8 +241,8 @@ class _Run:
 
     def _accept(self, block: Block, receipt: BlockReceipt) -> None:
         self.failed_starts = 0
-        if receipt.changed or (receipt.failure and not self._can_read(block)):
-            return  # the run meets the same problem when it reads the partition itself, and starts over
+        if receipt.changed:
+            return  # the run notices when it reads the partition itself, and starts over
         if receipt.failure:
             self._repeat(block, f"the worker on {receipt.node}: {receipt.failure}")
             return
@@ -276,16 +272,6 @@ class _Run:
             )
         if rest.texts:
             self.blocks.repeat(rest)
-
-    def _can_read(self, block: Block) -> bool:
-        """Whether this machine can read the chunks of the block."""
-        try:
-            for partition in {text.place.partition for text in block.texts}:
-                with PartitionReader(self.root, partition):
-                    pass
-        except (OSError, StorageError):
-            return False
-        return True
 
 
 def _first_line(error: object) -> str:

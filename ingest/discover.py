@@ -9,10 +9,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from chunksink.chunkbus.reader import open_regular
 from chunksink.ingest import codes
-from chunksink.ingest.errors import IngestRefused, SourceFailed
+from chunksink.ingest.errors import IngestRefused
 from chunksink.ingest.options import Options, patterns
-from chunksink.ingest.read import open_source
 from chunksink.ingest.report import Failure
 from chunksink.ingest.roots import Roots, Scope, real_path
 
@@ -237,6 +237,6 @@ def _suffix_of(name: str) -> str:
 def _filled_by_tool(folder: str) -> str | None:
     if folder.endswith("/node_modules") or os.path.isfile(f"{folder}/pyvenv.cfg"):  # noqa: PTH113 (many folders)
         return "contains installed packages"
-    with suppress(OSError, SourceFailed), open_source(f"{folder}/CACHEDIR.TAG") as file:
+    with suppress(OSError), open_regular(f"{folder}/CACHEDIR.TAG") as file:
         return "is a cache, by its CACHEDIR.TAG" if file.read(len(_CACHE_TAG)) == _CACHE_TAG else None
     return None

@@ -12,12 +12,12 @@ from concurrent.futures import BrokenExecutor, Executor, Future
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from stat import S_ISREG
 from typing import Any, BinaryIO
 
 import orjson
 
 from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.reader import open_regular
 from chunksink.chunkbus.signature import Signature
 from chunksink.ingest.codes import SOURCE_CHANGED, SOURCE_UNREADABLE
 from chunksink.ingest.errors import IngestRefused, SourceFailed
@@ -162,18 +162,9 @@ def _read(job: Job, stamp: Stamp, spool: str, chunks: BinaryIO, rows: BinaryIO, 
     return reading
 
 
-def open_source(path: str) -> BinaryIO:
-    """Opens a regular file; a pipe or a device, which could block or never end, fails."""
-    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))  # noqa: SIM115
-    if not S_ISREG(os.fstat(file.fileno()).st_mode):
-        file.close()
-        raise SourceFailed(SOURCE_UNREADABLE, "is not a regular file")
-    return file
-
-
 def _checksum(path: str) -> tuple[str, Signature]:
     """The checksum of the current bytes, and the signature. Bytes that are appended later are for the next run."""
-    with open_source(path) as file:
+    with open_regular(path) as file:
         signature = Signature.of(os.fstat(file.fileno()))
         digest, unread = sha256(), signature.size
         while unread and (block := file.read(min(unread, 2**20))):

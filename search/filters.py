@@ -112,9 +112,12 @@ def parse_filters(written: Iterable[str], fields: FieldSet = NO_FIELDS) -> tuple
     )
 
 
-def parse_facets(written: Iterable[str], fields: FieldSet = NO_FIELDS) -> tuple[str, ...]:
-    """The fields to count, as documents name them."""
+def parse_facets(written: str | Iterable[str] | None, fields: FieldSet = NO_FIELDS) -> tuple[str, ...]:
+    """The fields to count, as documents name them. `written` is one field, several, or None."""
     own = fields.facets()
+    written = () if written is None else (written,) if isinstance(written, str) else written
+    if not isinstance(written, Iterable):
+        raise InvalidQuestion(f"facets must be a list of fields, not {written!r:.100}")
     return tuple(_in_documents(_counted(name, fields, (*FILTERS, *own)), own) for name in written)
 
 

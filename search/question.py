@@ -1,8 +1,8 @@
 """A question to the index, validated."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from chunksink.search.errors import InvalidQuestion
 from chunksink.search.phrases import for_words
@@ -95,16 +95,8 @@ class Question:
             number = getattr(self, name)
             if isinstance(number, bool) or not isinstance(number, int):
                 raise InvalidQuestion(f"{name} must be a whole number, not {number!r:.100}")
-        for one in self.filters:
-            if not isinstance(one, Filter):
-                raise InvalidQuestion(f"{one!r:.100} is not a Filter")
         if not isinstance(self.collapse, bool):
             raise InvalidQuestion(f"collapse must be True or False, not {self.collapse!r:.100}")
-        if isinstance(self.facets, str):
-            raise InvalidQuestion(f"facets must be a list of fields, not {self.facets!r:.100}")
-        for name in self.facets:
-            if not isinstance(name, str):
-                raise InvalidQuestion(f"facets must be names of fields, not {name!r:.100}")
 
     @property
     def words(self) -> str:
@@ -115,12 +107,3 @@ class Question:
     def last(self) -> int:
         """The number of the last requested hit."""
         return self.offset + self.limit
-
-
-def as_fields(fields: object) -> tuple[Any, ...]:
-    """The facets of a question, from one field, several, or None."""
-    if fields is None or isinstance(fields, str):
-        return () if fields is None else (fields,)
-    if not isinstance(fields, Iterable):
-        raise InvalidQuestion(f"facets must be a list of fields, not {fields!r:.100}")
-    return tuple(fields)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT, need, sampled
-from tests.engines.servers import DidNotStart, alive, free_port, get_json, kill, run_chroma, run_meilisearch
+from tests.engines.servers import DidNotStart, alive, free_port, run_chroma, run_meilisearch
 from tools.engines import ENGINES, REMEDY
 
 # Starts a server in its own process, prints its address, and waits for the signal to end.
@@ -50,18 +50,6 @@ def test_interrupted_run_leaves_no_server_and_no_folder(ending: signal.Signals, 
     while list(tmp_path.iterdir()) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_killed_server_returns_on_its_port_with_its_data(tmp_path: Path) -> None:
-    """The crash tests depend on this: the same address, the same key, the same database."""
-    need("meilisearch")
-    with run_meilisearch(data=tmp_path / "data") as first:
-        kill(first.pid)
-        assert gone(first.pid)
-    with run_meilisearch(data=tmp_path / "data", key=first.key, port=first.port) as second:
-        assert second.url == first.url
-        assert get_json(f"{second.url}/indexes", first.key)["results"] == []
-    assert (tmp_path / "data").is_dir()
 
 
 def test_key_is_in_no_argument_and_no_representation() -> None:

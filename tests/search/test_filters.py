@@ -300,6 +300,8 @@ def test_any_text_for_a_typed_field_is_parsed_or_refused(text: str) -> None:
 
 
 def test_facets_and_sort_orders_are_named_like_filters() -> None:
+    assert parse_facets(None) == ()
+    assert parse_facets("language") == ("language",)
     assert parse_facets(["language", "project", "labels"], FIELDS) == ("language", "fields.project", "fields.labels")
     assert parse_sort("priority", FIELDS) == Sort("fields.priority")
     assert parse_sort("-year", FIELDS) == Sort("year", descending=True)

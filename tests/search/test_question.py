@@ -25,12 +25,9 @@ from chunksink.sinks.reader import Filter
         ({"context": 21}, "context"),
         ({"mode": ["hybrid"]}, "['hybrid']"),
         ({"fusion": None}, "None"),
-        ({"filters": ("year=2020",)}, "year=2020"),
         ({"filters": (Filter("year", at_least=1),) * 101}, "101"),
         ({"filters": (Filter("year", any_of=(1,) * 5_001),) * 2}, "10,002"),
-        ({"facets": "language"}, "language"),
         ({"collapse": "no"}, "collapse"),
-        ({"facets": (1,)}, "facets"),
     ],
 )
 def test_invalid_question_is_refused(wrong: dict[str, Any], named: str) -> None:
