@@ -225,7 +225,7 @@ def test_segments_that_only_the_worker_has_are_an_error(home: RayHome, tmp_path:
 def test_failed_starts_of_workers_count_since_the_last_block() -> None:
     """In a long run machines come and go."""
     unused: Any = None
-    run = engine._Run(unused, unused, unused, unused, "", lambda _chunks: None)
+    run = engine._Run(unused, unused, unused, "", lambda _chunks: None)
     for _ in range(2 * engine.TRIES):
         run._note_failed_start("the machine is gone")
         run._accept(unused, BlockReceipt("node", changed=True))
