@@ -91,8 +91,8 @@ class Server:
 
 @contextmanager
 def served(*sinks: str, data: Path | None = None) -> Iterator[Mapping[str, Server]]:
-    """The servers of those sinks that have one. This process and its children find them in the environment. `data`: the
-    folder of the only server, which is removed otherwise."""
+    """Start the servers that these sinks need. This process and its children find Meilisearch and PostgreSQL in the
+    environment. With `data`, that folder has the files of the only server; otherwise nothing is left of them."""
     from tests.engines.servers import patched_environment, run_chroma, run_meilisearch, run_postgres
 
     servers: dict[str, Server] = {}

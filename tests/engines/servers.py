@@ -106,12 +106,15 @@ def kill(pid: int) -> None:
     port and the lock of the database."""
     import psutil
 
-    with suppress(psutil.NoSuchProcess):
+    try:
         server = psutil.Process(pid)
         processes = [*server.children(recursive=True), server]
-        for process in processes:
+    except psutil.NoSuchProcess:
+        return
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):  # a child may end with another one
             process.kill()
-        psutil.wait_procs(processes, START_TIMEOUT)
+    psutil.wait_procs(processes, START_TIMEOUT)
 
 
 class DidNotStart(Exception):
