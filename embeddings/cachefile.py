@@ -69,39 +69,26 @@ _TABLES = (
     tokens INTEGER NOT NULL,
     producer INTEGER NOT NULL,
     checksum BLOB NOT NULL,
-    vector BLOB NOT NULL
+    vector BLOB NOT NULL,
+    context_hash BLOB NOT NULL
 )""",
-    "CREATE UNIQUE INDEX vector_key ON vector (fingerprint, text_hash)",
+    "CREATE UNIQUE INDEX vector_key ON vector (fingerprint, text_hash, context_hash)",
+    "CREATE TABLE segment (name TEXT PRIMARY KEY, rows INTEGER NOT NULL)",
 )
-_CONTEXT = "context_hash BLOB NOT NULL DEFAULT x''"
-_KEY = "CREATE UNIQUE INDEX vector_key ON vector (fingerprint, text_hash, context_hash)"
-_SEGMENT = "CREATE TABLE segment (name TEXT PRIMARY KEY, rows INTEGER NOT NULL)"
-_CURRENT_TABLES = {_TABLES[0], _TABLES[1], f"{_TABLES[2][:-1]}, {_CONTEXT})", _KEY, _SEGMENT}
-"""Exactly as SQLite records them, because `_database` compares them with those of the file."""
+"""Exactly as SQLite records them, because `_database` compares them with those of the file. `segment` has the segments
+that were imported."""
 
 
 def _migrations() -> Migrations:
-    """All steps from an empty file to the current tables. Never change a step; add one."""
     from sqlite_utils import Migrations  # slow to import, and it imports click
 
     steps = Migrations("chunksink.embeddings")
 
     @steps()
-    def m001_vectors(db: Database) -> None:
+    def create_tables(db: Database) -> None:
         for statement in _TABLES:
             db.execute(statement)
         db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-
-    @steps()
-    def m002_contexts(db: Database) -> None:
-        """Existing vectors were computed without context."""
-        for statement in (f"ALTER TABLE vector ADD COLUMN {_CONTEXT}", "DROP INDEX vector_key", _KEY):
-            db.execute(statement)
-
-    @steps()
-    def m003_segments(db: Database) -> None:
-        """The segments that were imported."""
-        db.execute(_SEGMENT)
 
     return steps
 
@@ -201,7 +188,7 @@ class CacheFile:
             )
             self._db.conn.text_factory = partial(str, encoding="utf-8", errors="replace")
             self._inode = inode(self.path)
-            if not {(sql,) for sql in _CURRENT_TABLES} <= set(self._db.execute("SELECT sql FROM sqlite_master")):
+            if not {(sql,) for sql in _TABLES} <= set(self._db.execute("SELECT sql FROM sqlite_master")):
                 raise _damaged(self.path, "its tables have changed")
         return self._db
 

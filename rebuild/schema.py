@@ -57,10 +57,11 @@ create table tombstone (partition text, parent_id text, document_id text, at tex
 create index tombstone_parent on tombstone (parent_id);
 create index tombstone_document on tombstone (document_id);
 -- The primary key of a chunk is not its place. So if a chunk moves within its file, only the index `chunk_place` is
--- updated. `line`: the hash of its line.
+-- updated. `line`: the hash of its line; `context`: the hash of the words that are embedded before its text.
 create table chunk (
     id integer primary key, partition text, offset integer, length integer, family text, parent_id text,
-    document_id text, chunk_id text, text_hash text, source_checksum text, version text, created_at text, line blob);
+    document_id text, chunk_id text, text_hash text, source_checksum text, version text, created_at text, line blob,
+    context blob not null default x'');
 create index chunk_place on chunk (partition, offset);
 create index chunk_family on chunk (family, partition);
 create index chunk_id on chunk (chunk_id);
@@ -105,8 +106,9 @@ create view family_chunk as
     where c.source_checksum is u.source_checksum;
 """
 _RECORDS = """
+-- `confirmed`: how many documents the build had before a scan found that the family differs.
 create table receipt (
-    build text, family text, family_hash text, documents integer, label text,
+    build text, family text, family_hash text, documents integer, label text, confirmed integer,
     primary key (build, family)) without rowid;
 -- While an intent is open, the family's state in the build is unknown.
 create table intent (build text, family text, primary key (build, family)) without rowid;
@@ -119,13 +121,15 @@ create table stamp (build text, stamp text, primary key (build, stamp)) without 
 create table compared (build text primary key) without rowid;
 -- Families of compared builds that must be compared again: they differed or were held, or rows about them have changed.
 create table moved (build text, family text, primary key (build, family)) without rowid;
-"""
-_CHECKS = """
 -- Documents that a scan found changed. They are sent again, even if the engine reports the expected hash.
 create table changed (build text, family text, id text, primary key (build, family, id)) without rowid;
 -- Progress of spot checks: the last family, when this round began, when the last complete round began, and how many
 -- rounds are due.
 create table coverage (build text primary key, family text, began text, since text, due integer) without rowid;
+-- The projection by which all documents of a build were written.
+create table projected (build text primary key, projection text) without rowid;
+-- Work of all runs of this home, for metrics.
+create table total (what text, part text, amount real, primary key (what, part)) without rowid;
 """
 # Triggers that fill `moved`. Not `insert or ignore`: the conflict policy of the statement that fires a trigger would
 # override it.
@@ -153,12 +157,6 @@ def migrations() -> Migrations:
 
     steps = Migrations("chunksink.state")
     steps()(create_tables)
-    steps()(create_tables_of_checks)
-    steps()(drop_texts)
-    steps()(create_table_of_projections)
-    steps()(add_contexts)
-    steps()(create_table_of_totals)
-    steps()(add_confirmed)
     return steps
 
 
@@ -169,39 +167,6 @@ def create_tables(db: Database) -> None:
     for table, name, event, condition, row in _MOVES:
         builds = f"build = {row}.build" if table in RECORDS_OF_BUILD else "true"
         db.execute(_NOTE_MOVED.format(table=table, name=name, event=event, condition=condition, row=row, builds=builds))
-
-
-def create_tables_of_checks(db: Database) -> None:
-    for statement in _CHECKS.split(";\n"):
-        db.execute(statement)
-
-
-def create_table_of_projections(db: Database) -> None:
-    """The projection by which all documents of a build were written."""
-    db.execute("create table projected (build text primary key, projection text) without rowid")
-
-
-def add_contexts(db: Database) -> None:
-    """The hash of each chunk's context. The next refresh reads all partitions again to compute it."""
-    db.execute("alter table chunk add column context blob not null default x''")
-    db.execute("update partition set signature = null, manifest = null")
-
-
-def create_table_of_totals(db: Database) -> None:
-    """Work of all runs of this home, for metrics."""
-    db.execute("create table total (what text, part text, amount real, primary key (what, part)) without rowid")
-
-
-def add_confirmed(db: Database) -> None:
-    """How many documents a family had in the build before a scan found that it differs."""
-    db.execute("alter table receipt add column confirmed integer")
-
-
-def drop_texts(db: Database) -> None:
-    """Drops a column of earlier versions that is no longer used."""
-    for table in ("current", "receipt"):
-        if "texts" in db[table].columns_dict:
-            db.execute(f"alter table {table} drop column texts")
 
 
 def marks(values: Sequence[object]) -> str:

@@ -192,8 +192,7 @@ def test_changed_type_does_not_stop_searches_before_the_sync(tickets: Shell) -> 
 def test_index_of_the_version_before_is_updated_without_embedding(
     public_index: Any, shell: Shell, models: Models, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its documents lack custom fields and other metadata, its keyword index has another layout, and its records have
-    no table of projections."""
+    """Its documents lack custom fields and other metadata, and its keyword index has another layout."""
     del public_index
     monkeypatch.setenv("CHUNKSINK_SINKS", "meilisearch,fts,chroma,jsonl")
     with monkeypatch.context() as before:
@@ -201,14 +200,8 @@ def test_index_of_the_version_before_is_updated_without_embedding(
         before.setattr(custom_fields, "_other_metadata", lambda *_: None)
         shell.synced(p1=TICKETS)
     (index,) = shell.home.glob(f"*/*/{FILE}")
-    undo = "DELETE FROM _sqlite_migrations WHERE name = 'create_table_of_projections'"
-    for file, statements in (
-        (index, ["PRAGMA user_version = 4"]),
-        (shell.home / "state.db", ["DROP TABLE projected", undo]),
-    ):
-        with closing(sqlite3.connect(file, isolation_level=None)) as other:
-            for statement in statements:
-                other.execute(statement)
+    with closing(sqlite3.connect(index, isolation_level=None)) as other:
+        other.execute("PRAGMA user_version = 4")
     configure(shell, FIELDS)
     models.take_texts()
     synced = shell("sync", "--json")

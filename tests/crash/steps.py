@@ -112,7 +112,6 @@ NO_STEPS = {
     "catalog_rows.py:_new_lines": "temporary tables",
     "catalog_rows.py:drop_former_texts": "what is left of it is a note of vectors that are gone",
     "state.py:add_totals": "figures for metrics; a killed run adds nothing",
-    "schema.py:add_contexts": "a migration, which is one transaction",
     "receipts.py:_close": "within confirm",
     "receipts.py:_drop": "within confirm",
     "receipts.py:next_without_vector": "whose turn it is: what is lost is asked for again",

@@ -1,6 +1,5 @@
 """The context of a text: its content, how it is embedded, and how the cache separates vectors by it."""
 
-import sqlite3
 from contextlib import closing
 from pathlib import Path
 
@@ -8,7 +7,6 @@ import numpy as np
 import pytest
 
 from chunksink.embeddings.cache import VectorCache
-from chunksink.embeddings.cachefile import _TABLES
 from chunksink.embeddings.context import context_before, context_hash, context_of
 from chunksink.embeddings.encoder import Passage
 from chunksink.embeddings.maintenance import drop, find_surplus, rows_of_texts, verify
@@ -18,7 +16,7 @@ from chunksink.embeddings.tokens import Layout, cut
 from chunksink.embeddings.vectors import EmbedReport, vectors_for
 from tests.embeddings.conftest import WORDS
 from tests.embeddings.endpoint import Server, connect
-from tests.embeddings.helpers import HashEncoder, cosines, embed, load_with_torch, numbered, text_hash
+from tests.embeddings.helpers import HashEncoder, cosines, load_with_torch, text_hash
 
 CONTEXT = "title, headings"
 
@@ -163,26 +161,6 @@ def test_ten_thousand_contexts_of_one_text_are_looked_up_by_the_index(cache: Vec
     [select] = [each for each in statements if "context_hash" in each]
     plan = " ".join(row[-1] for row in cache.read(f"EXPLAIN QUERY PLAN {select}"))
     assert "vector_key (fingerprint=? AND text_hash=? AND context_hash=?)" in plan
-
-
-def test_cache_of_a_version_without_contexts_keeps_its_vectors(tmp_path: Path) -> None:
-    encoder = HashEncoder()
-    with VectorCache.open(tmp_path / "vectors.db") as cache:
-        embed(numbered(20), encoder, cache)
-    columns = "id, fingerprint, text_hash, precision, tokens, producer, checksum, vector"
-    with closing(sqlite3.connect(tmp_path / "vectors.db", isolation_level=None)) as old:
-        rows = old.execute(f"SELECT {columns} FROM vector").fetchall()
-        old.execute("DROP TABLE vector")
-        for statement in _TABLES[2:]:
-            old.execute(statement)
-        old.executemany(f"INSERT INTO vector ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
-        old.execute("DELETE FROM _sqlite_migrations WHERE name = 'm002_contexts'")
-    with VectorCache.open(tmp_path / "vectors.db") as cache:
-        assert all(item.cached for item in embed(numbered(20), encoder, cache))
-        assert verify(cache).is_sound
-        assert not cache.set_aside
-        digests = {row[0] for row in cache.read("SELECT checksum FROM vector")}
-    assert digests == {row[6] for row in rows}
 
 
 def test_endpoint_is_compared_with_vectors_in_their_contexts(server: Server, cache: VectorCache) -> None:

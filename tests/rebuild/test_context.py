@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -102,20 +101,6 @@ def test_key_in_the_catalog_is_that_of_the_document(tmp_path: Path) -> None:
         keys = {chunk.chunk_id: chunk.key for chunk in Catalog(state).chunks()}
     assert keys == {document.chunk_id: passage_of(document).key for document in projected(*records)}
     assert len(set(keys.values())) == len(fields)
-
-
-def test_catalog_of_an_earlier_version_gets_its_contexts_with_the_next_sync(tmp_path: Path) -> None:
-    root = BusRoot(tmp_path / "chunks")
-    home = Home(tmp_path / "home", root, memory())
-    commit(root, "p1", described("Tools", "Saws", "Files", "Nails"))
-    home.rebuild()
-    with closing(sqlite3.connect(home.folder / "state.db", isolation_level=None)) as db:
-        db.execute("ALTER TABLE chunk DROP COLUMN context")
-        db.execute("DELETE FROM _sqlite_migrations WHERE name = 'add_contexts'")
-    outcome = home.sync()
-    assert (outcome.chunks_written, home.embedded.encoded) == (0, 0)
-    with State(home.folder) as state:
-        assert len({chunk.key for chunk in Catalog(state).chunks()}) == len(TEXTS)
 
 
 def test_boilerplate_in_many_contexts_is_planned_as_many_vectors(tmp_path: Path) -> None:
