@@ -1,7 +1,7 @@
 """Cuts the parts of texts that views show with hits, without markup."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import unescape
 from itertools import accumulate, takewhile
 
@@ -65,8 +65,14 @@ def _words(token: Token) -> str:
     return "\n" if token.type in ("softbreak", "hardbreak") else token.content
 
 
-def snippet(found: Sequence[Piece], document: Document) -> tuple[Piece, ...]:
-    """The part of the text with the most distinct found words. `found` is the engine's snippet, which marks them.
+def pattern_of(snippets: Iterable[Sequence[Piece]]) -> re.Pattern[str]:
+    """Matches the words that the engine marked in any of its snippets."""
+    patterns = {pattern for found in snippets for pattern in _patterns(found)}
+    return re.compile("|".join(sorted(patterns, key=len, reverse=True)) or "(?!)", re.IGNORECASE)
+
+
+def snippet(found: Sequence[Piece], document: Document, words: re.Pattern[str]) -> tuple[Piece, ...]:
+    """The part of the text with the most distinct found `words`. `found` is the engine's snippet, which marks them.
 
     It leaves out markup, and the headings that views show above the text. If the found words occur only in headings,
     the headings are kept. If they occur only in markup, as in the address of a link, the markup is kept.
@@ -75,7 +81,7 @@ def snippet(found: Sequence[Piece], document: Document) -> tuple[Piece, ...]:
     before = takewhile(lambda piece: not piece.match, found)
     part = _part(document.text, document.text.find(whole) + sum(len(piece.text) for piece in before))
     plain = plain_text(part, document.mime_type)
-    shown = (_best(text, found) for text in (_below_headings(plain, document), plain, part))
+    shown = (_best(text, words) for text in (_below_headings(plain, document), plain, part))
     return next(filter(None, shown), tuple(found))
 
 
@@ -105,10 +111,9 @@ def _below_headings(text: str, document: Document) -> str:
     return text
 
 
-def _best(text: str, found: Sequence[Piece]) -> tuple[Piece, ...]:
+def _best(text: str, words: re.Pattern[str]) -> tuple[Piece, ...]:
     """The part of the text with the largest number of distinct found words, all marked. Empty if the text has none."""
-    pattern = re.compile("|".join(_patterns(found)) or "(?!)", re.IGNORECASE)
-    matches = list(pattern.finditer(text))
+    matches = list(words.finditer(text))
 
     def different(number: int) -> int:  # forms of a word usually have the same first letters
         end = matches[number].start() + _LENGTH - BEFORE
@@ -121,23 +126,21 @@ def _best(text: str, found: Sequence[Piece]) -> tuple[Piece, ...]:
     shown = before + beginning(text[first:], _LENGTH - len(before))
     pieces: list[Piece] = []
     end = 0
-    for match in pattern.finditer(shown):
+    for match in words.finditer(shown):
         pieces += Piece(shown[end : match.start()]), Piece(match[0], match=True)
         end = match.end()
     return tuple(piece for piece in (*pieces, Piece(shown[end:])) if piece.text)
 
 
-def _patterns(found: Sequence[Piece]) -> list[str]:
-    """Longest first. They match whole words, unless the engine found a part of a word."""
+def _patterns(found: Sequence[Piece]) -> Iterator[str]:
+    """They match whole words, unless the engine found a part of a word."""
     around = ["", *(piece.text.strip("*~`") for piece in found), ""]  # these may split a word
-    patterns: set[str] = set()
     for before, piece, after in zip(around, found, around[2:], strict=False):
         if piece.match and piece.text.strip():
             word = r"[\W_]+".join(map(re.escape, _BETWEEN_WORDS.split(piece.text)))
             if not before[-1:].isalnum() and piece.text[:1] < SPACELESS:
                 word = f"(?<!{_LETTER}){word}"
-            patterns.add(word if after[:1].isalnum() or piece.text[-1:] >= SPACELESS else f"{word}(?!{_LETTER})")
-    return sorted(patterns, key=len, reverse=True)
+            yield word if after[:1].isalnum() or piece.text[-1:] >= SPACELESS else f"{word}(?!{_LETTER})"
 
 
 def beginning(text: str, most: int) -> str:

@@ -44,9 +44,9 @@ class Scale:
     high: float
 
     def value(self, score: float) -> float:
-        if self.high <= self.low:  # all scores are equal, so each is the best
-            return 1.0 if score >= self.high else 0.0
-        return min(1.0, max(0.0, (score - self.low) / (self.high - self.low)))
+        if score >= self.high:  # also if all scores are equal: each is the best
+            return 1.0
+        return 0.0 if score <= self.low else (score - self.low) / (self.high - self.low)
 
 
 class Share(NamedTuple):

@@ -10,7 +10,7 @@ from chunksink.embeddings.errors import EmbeddingsError
 from chunksink.search.access import EVERYTHING, Access
 from chunksink.search.answer import Answer, SearchHit, hit_of
 from chunksink.search.errors import InvalidQuestion
-from chunksink.search.excerpt import snippet
+from chunksink.search.excerpt import pattern_of, snippet
 from chunksink.search.facets import count
 from chunksink.search.fusion import Share
 from chunksink.search.legs import LegQueries, Legs
@@ -168,7 +168,11 @@ def _with_snippets(
     except SinkError as error:
         queries.failed[KEYWORD] = str(error)
         return hits
-    return [replace(hit, snippet=snippet(shown.get(hit.document.id, ()), hit.document)) for hit in hits]
+    words = pattern_of(shown.values())
+    return [
+        replace(hit, snippet=snippet(found, hit.document, words)) if (found := shown.get(hit.document.id)) else hit
+        for hit in hits
+    ]
 
 
 def _with_weakness(legs: Legs, question: Question, hits: list[SearchHit]) -> list[SearchHit]:

@@ -91,8 +91,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @classmethod
     def from_fields(cls, fields: Mapping[str, Any]) -> "Document":
         """The inverse of `as_dict`. Ignores unknown fields."""
-        known = {name: value for name, value in fields.items() if name in FIELDS and value is not None}
-        return msgspec.convert(known, cls)
+        return msgspec.convert({name: value for name, value in fields.items() if value is not None}, cls)
 
     @classmethod
     def if_ours(cls, fields: Mapping[str, Any]) -> "Document | None":

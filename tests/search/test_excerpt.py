@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from chunksink.search.excerpt import beginning, ending, excerpt, plain_text, snippet
+from chunksink.search.excerpt import beginning, ending, excerpt, pattern_of, plain_text, snippet
 from chunksink.search.page.passage_text import as_html
 from chunksink.sinks.document import Document
 from chunksink.sinks.reader import Piece
@@ -27,7 +27,7 @@ def displayed(text: str, document: Document = MARKDOWN) -> list[Piece]:
     """As a view shows a text in which an engine has found the marked words."""
     found = pieces(text)
     document = replace(document, text="".join(piece.text for piece in found))
-    return list(excerpt(snippet(found, document) if "‹" in text else (), document))
+    return list(excerpt(snippet(found, document, pattern_of([found])) if "‹" in text else (), document))
 
 
 def test_texts_are_cut_between_words() -> None:
@@ -119,7 +119,7 @@ def test_headings_that_are_shown_above_the_text_are_not_repeated(text: str, show
 def test_snippet_of_a_long_text_is_the_part_with_the_most_different_found_words(mark: str) -> None:
     found = pieces(f"‹cat› {'x ' * 150}big ‹cat› ‹sits›")
     text = f"{mark * 2_000}\n\n{''.join(piece.text for piece in found)} {mark * 5_000}"
-    shown = snippet(found, document(mime_type="text/markdown", text=text))
+    shown = snippet(found, document(mime_type="text/markdown", text=text), pattern_of([found]))
     assert [piece.text for piece in shown if piece.match] == ["cat", "sits"]
     assert shown[0].text.startswith("… x ")
     assert shown[0].text.endswith(" big ")
