@@ -5,13 +5,10 @@ value that chunksink needs. Embedders depend on the model and are never changed 
 """
 
 import json
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import msgspec
 
 from chunksink.settings.errors import ConfigError
 from chunksink.settings.file_paths import SETTINGS_FILE, shipped_settings_file
@@ -21,8 +18,6 @@ from chunksink.settings.sink_tables import suggestion
 _DISTINCT = "distinctAttribute"
 _FILTERABLE = "filterableAttributes"
 _DISPLAYED = "displayedAttributes"
-_FEATURES = {"filter": {"equality": True, "comparison": False}}
-"""What a rule without features allows."""
 _ALWAYS_DISPLAYED = ("id", "parent_id")
 """Every hit must contain them, since they identify its source."""
 _SHAPES: Mapping[type, str] = {dict: "an object in braces", list: "a list in brackets"}
@@ -155,63 +150,14 @@ def patch_of(found: list[Difference]) -> dict[str, Any]:
 # -- what chunksink needs beyond the settings file ---------------------------------------------------------------------
 
 
-class _Filter(msgspec.Struct):
-    equality: bool
-    comparison: bool
-
-
-class _Features(msgspec.Struct):
-    filter: _Filter
-
-
-class _Rule(msgspec.Struct):
-    """A rule for fields; its patterns may begin or end with a star."""
-
-    attributePatterns: list[str]  # noqa: N815 (Meilisearch's name)
-    features: _Features
-
-    def fits(self, field: str) -> bool:
-        return any(re.fullmatch(_expression(pattern), field) for pattern in self.attributePatterns)
-
-
 def with_required(settings: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
     """The settings, completed from `ours` (the file that came with chunksink): syncs and searches can filter by the
     fields that they need, and hits are distinct by source."""
     found = {_DISTINCT: ours[_DISTINCT], _FILTERABLE: [], **settings}
-    found[_FILTERABLE] = _filterable(found[_FILTERABLE], ours[_FILTERABLE])
+    if isinstance(own := found[_FILTERABLE], list):  # else the server refuses it
+        required = ours[_FILTERABLE]  # come first, because the first matching rule counts
+        found[_FILTERABLE] = [*required, *(rule for rule in own if rule not in required)]
     shown = settings.get(_DISPLAYED)
     if isinstance(shown, list) and "*" not in shown:
         found[_DISPLAYED] = [*shown, *(name for name in _ALWAYS_DISPLAYED if name not in shown)]
     return found
-
-
-def _filterable(own: Any, ours: Sequence[Mapping[str, Any]]) -> Any:
-    """Our rules for fields that the file does not allow, then the file's rules: the first matching rule counts."""
-    try:
-        filled = [completed({"features": _FEATURES}, rule) for rule in own] if isinstance(own, list) else own
-        rules = msgspec.convert(filled, list[str | _Rule])
-    except msgspec.ValidationError:  # the server will report it
-        return own
-    added = []
-    for rule in ours:
-        compared = rule["features"]["filter"]["comparison"]
-        missing = [name for name in rule["attributePatterns"] if not _allows(rules, name, compared=compared)]
-        if missing:
-            added.append({**rule, "attributePatterns": missing})
-    return [*added, *own]
-
-
-def _allows(rules: Sequence[str | _Rule], field: str, *, compared: bool) -> bool:
-    for rule in rules:
-        if isinstance(rule, str):
-            if rule == field:
-                return True
-        elif rule.fits(field):
-            allowed = rule.features.filter
-            return allowed.equality and (allowed.comparison or not compared)
-    return False
-
-
-def _expression(pattern: str) -> str:
-    before, after = (".*" if is_open else "" for is_open in (pattern.startswith("*"), pattern.endswith("*")))
-    return before + re.escape(pattern.removeprefix("*").removesuffix("*")) + after

@@ -200,14 +200,6 @@ RULES: dict[str, list[Any]] = {
 }
 
 
-def allowed_by(rules: list[Any]) -> set[str]:
-    """The fields that the rules allow without our additions."""
-    added = with_required({"filterableAttributes": rules}, OURS)["filterableAttributes"]
-    assert rules == [] or added[-len(rules) :] == rules, "the own rules are unchanged"
-    missing = {name.replace("*", "x") for one in added[: len(added) - len(rules)] for name in one["attributePatterns"]}
-    return set(NEEDED) - missing
-
-
 @pytest.fixture(scope="module")
 def server(meilisearch_server: MeilisearchServer) -> Iterator[Server]:
     """Its index contains a document with a value for every required field."""
@@ -233,9 +225,9 @@ def filters(server: Server) -> set[str]:
 
 
 @pytest.mark.parametrize("name", sampled(RULES))
-def test_filterable_rules_mean_the_same_as_on_the_server(name: str, server: Server) -> None:
+def test_our_fields_are_filterable_with_any_rules_in_the_file(name: str, server: Server) -> None:
     do(server, "PATCH", "settings", json={"filterableAttributes": RULES[name]})
-    assert filters(server) == allowed_by(RULES[name])
+    assert filters(server) < set(NEEDED) or name == "all"
     do(server, "PATCH", "settings", json=with_required({"filterableAttributes": RULES[name]}, OURS))
     assert filters(server) == set(NEEDED)
     assert accepts(server, distinct="id")
@@ -244,7 +236,6 @@ def test_filterable_rules_mean_the_same_as_on_the_server(name: str, server: Serv
 @pytest.mark.parametrize("rules", [5, [1], [{}], [{"attributePatterns": "tags"}], [rule("*", equality=1)]])
 def test_filterable_rules_when_malformed_are_left_for_the_server_to_refuse(rules: Any, server: Server) -> None:
     wanted = with_required({"filterableAttributes": rules}, OURS)
-    assert wanted["filterableAttributes"] == rules
     assert server.http.patch(f"/indexes/{server.index}/settings", json=wanted).status_code == 400
 
 
