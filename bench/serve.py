@@ -12,7 +12,8 @@ import asyncio
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 
 import httpx
 
@@ -22,6 +23,7 @@ from bench.processes import ROOT
 from bench.search import questions
 
 RATE = 50
+P99, FAILED = f"p99 at {RATE} requests a second", "requests that failed"
 WARM_SECONDS = 5
 START_SECONDS = 120.0
 
@@ -32,40 +34,48 @@ def measure(case: Measurement) -> None:
     rate, seconds = case.number("rate"), case.number("seconds")
     queries = questions(bus, rate * (WARM_SECONDS + seconds), most=4)
     command = [sys.executable, "-m", "chunksink", "serve", "--port", "0", "--chunks", str(bus), "--home", str(home)]
-    server = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
-    try:
-        assert server.stdout is not None
-        address = server.stdout.readline().split(" at ")[1].split()[0]
-        asyncio.run(_load(address, queries[: rate * WARM_SECONDS], rate))
-        took, failed = asyncio.run(_load(address, queries[rate * WARM_SECONDS :], rate))
-    finally:
-        server.terminate()
-        server.wait(30)
+    with ExitStack() as running:
+        addresses = [running.enter_context(_server(command)) for _ in range(case.number("servers"))]
+        asyncio.run(_load(addresses, queries[: rate * WARM_SECONDS], rate))
+        took, failed = asyncio.run(_load(addresses, queries[rate * WARM_SECONDS :], rate))
     took.sort()
     p50, p95, p99 = (took[min(len(took) - 1, int(len(took) * share))] * 1000 for share in (0.5, 0.95, 0.99))
     case.keep("p50 ms", [p50])
     case.keep("p95 ms", [p95])
-    case.found(f"p99 at {RATE} requests a second", p99)
-    case.found("requests that failed", failed)
+    case.found(P99, p99)
+    case.found(FAILED, failed)
 
 
-async def _load(address: str, queries: Sequence[str], rate: float) -> tuple[list[float], int]:
-    """The seconds of each answer, and the number of failed requests."""
+@contextmanager
+def _server(command: Sequence[str]) -> Iterator[str]:
+    """Its address, once it answers searches."""
+    server = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    try:
+        assert server.stdout is not None
+        address = server.stdout.readline().split(" at ")[1].split()[0]
+        until = time.monotonic() + START_SECONDS
+        while httpx.get(f"{address}readyz", timeout=60, trust_env=False).json()["status"] != "ok":
+            if time.monotonic() > until:
+                raise SystemExit("the server does not get ready")
+            time.sleep(0.2)
+        yield address
+    finally:
+        server.terminate()
+        server.wait(30)
+
+
+async def _load(addresses: Sequence[str], queries: Sequence[str], rate: float) -> tuple[list[float], int]:
+    """The seconds of each answer, and the number of failed requests. The servers are asked in turns."""
     took: list[float] = []
     failed = 0
     limits = httpx.Limits(max_connections=200, max_keepalive_connections=50)
-    async with httpx.AsyncClient(base_url=address, timeout=60, limits=limits, trust_env=False) as client:
-        until = time.monotonic() + START_SECONDS
-        while (await client.get("/readyz")).json()["status"] != "ok":
-            if time.monotonic() > until:
-                raise SystemExit("the server does not get ready")
-            await asyncio.sleep(0.2)
+    async with httpx.AsyncClient(timeout=60, limits=limits, trust_env=False) as client:
         started = time.monotonic()
 
-        async def ask(due: float, path: str, query: str) -> None:
+        async def ask(due: float, address: str, query: str) -> None:
             nonlocal failed
             try:
-                answer = await client.get(path, params={"q": query})
+                answer = await client.get(address, params={"q": query})
                 answer.raise_for_status()
             except httpx.HTTPError:
                 failed += 1
@@ -76,19 +86,28 @@ async def _load(address: str, queries: Sequence[str], rate: float) -> tuple[list
             for number, query in enumerate(queries):
                 due = started + number / rate
                 await asyncio.sleep(max(0.0, due - time.monotonic()))
-                asking.create_task(ask(due, "/" if number % 4 == 3 else "/api/search", query))
+                turn, kind = divmod(number, 4)
+                path = "" if kind == 3 else "api/search"
+                asking.create_task(ask(due, f"{addresses[turn % len(addresses)]}{path}", query))
     return took, failed
 
+
+_FIGURES = (Figure(P99, "ms", at_most=300), Figure(FAILED, "requests", at_most=0))
+_OPTIONS = {"chunks": (20_000, 100_000), "seconds": (20, 60), "rate": (RATE, RATE)}
 
 CASES = (
     Case(
         "serve",
         "`chunksink serve`: hybrid questions and pages, fts and embedded Chroma",
-        (
-            Figure(f"p99 at {RATE} requests a second", "ms", at_most=300),
-            Figure("requests that failed", "requests", at_most=0),
-        ),
+        _FIGURES,
         measure,
-        {"chunks": (20_000, 100_000), "seconds": (20, 60), "rate": (RATE, RATE)},
+        {**_OPTIONS, "servers": (1, 1)},
+    ),
+    Case(
+        "serve-two",
+        "the same, with two servers of one home",
+        _FIGURES,
+        measure,
+        {**_OPTIONS, "servers": (2, 2)},
     ),
 )

@@ -23,7 +23,7 @@ CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 PYTHON = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 PROGRESS = re.compile(r"^[a-z ]+: \d+( of \d+)? \w+\n", re.MULTILINE)  # only slow machines print it
 OPERATOR = re.compile(r"; | \| | \|\| | 2> ")
-CHANGING = re.compile(r"\d+\.\d s\b|float32|bfloat16|[0-9a-f]{64}")
+CHANGING = re.compile(r"\d+\.\d s\b|float32|bfloat16")
 """Parts of the output that differ between runs or machines."""
 
 
