@@ -9,7 +9,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from chunksink.sinks.document import Document
-from chunksink.sinks.reader import Piece
+from chunksink.sinks.reader import Piece, marked
 
 BEFORE = 90
 """Usually only this many characters precede the first found word, so that a view with few lines shows the word."""
@@ -124,12 +124,7 @@ def _best(text: str, words: re.Pattern[str]) -> tuple[Piece, ...]:
     first = matches[max(range(len(matches)), key=different)].start()
     before = ending(text[:first], max(BEFORE, _LENGTH - len(text) + first))
     shown = before + beginning(text[first:], _LENGTH - len(before))
-    pieces: list[Piece] = []
-    end = 0
-    for match in words.finditer(shown):
-        pieces += Piece(shown[end : match.start()]), Piece(match[0], match=True)
-        end = match.end()
-    return tuple(piece for piece in (*pieces, Piece(shown[end:])) if piece.text)
+    return marked(shown, (match.span() for match in words.finditer(shown)))
 
 
 def _patterns(found: Sequence[Piece]) -> Iterator[str]:

@@ -97,6 +97,13 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     on_failure: Arguments | None = None
     on_drift: Arguments | None = None
     notify_timeout: Annotated[float, msgspec.Meta(gt=0)] = 30.0
+    # The rest is no setting: `load_config` adds it.
+    has_default_sinks: bool = False
+    """Whether no setting names the sinks, so that they depend on MEILI_URL."""
+    file: str | None = None
+    """The file that was read, or would have been if it existed; None for a configuration made in Python."""
+    source_of_sink_tables: str | None = None
+    """Where the options of sinks come from, for messages."""
 
     @property
     def bus(self) -> "BusRoot":
@@ -121,21 +128,6 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return place if is_bucket(place) else str(Path(place).absolute())
 
     @property
-    def has_default_sinks(self) -> bool:
-        """Whether no setting names the sinks, so that they depend on MEILI_URL."""
-        return False  # `_LoadedConfig` replaces this and the next two by fields
-
-    @property
-    def file(self) -> str | None:
-        """The file that was read, or would have been if it existed; None for a configuration made in Python."""
-        return None
-
-    @property
-    def source_of_sink_tables(self) -> str | None:
-        """Where the options of sinks come from, for messages."""
-        return None
-
-    @property
     def why_these_sinks(self) -> str | None:
         """Why MEILI_URL decides the sinks; None if it does not."""
         if not self.has_default_sinks or self.sinks != _MEILI_SINKS:
@@ -146,12 +138,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         )
 
 
-class _LoadedConfig(Config, frozen=True, forbid_unknown_fields=True):
-    """The result of `load_config`."""
-
-    has_default_sinks: bool = False
-    file: str | None = None
-    source_of_sink_tables: str | None = None
+SETTINGS = Config.__struct_fields__[:-3]
+"""The names that a configuration may contain."""
 
 
 def config_file(place: Path | str | None = None, environment: Mapping[str, str] | None = None) -> Path:
@@ -185,9 +173,7 @@ def load_config(
     values = _with_index(values, index_table, index, file) if index else values
     if not index and content.keys() == {"index"} and (names := ", ".join(content["index"])):
         raise ConfigError(f"{file} contains only indexes ({names}): choose one with --index or {variable('index')}")
-    variables = {
-        name: environment[variable(name)] for name in Config.__struct_fields__ if variable(name) in environment
-    }
+    variables = {name: environment[variable(name)] for name in SETTINGS if variable(name) in environment}
     values["sink"] = with_environment(
         values | {"sinks": variables.get("sinks", values.get("sinks"))},
         environment,
@@ -231,7 +217,7 @@ def load_config(
         raise ConfigError(f"{sources.get('fields', file)}: {error}") from error
     try:
         # Not strict: values in the environment are strings, such as "true" or "8".
-        config = msgspec.convert(values, _LoadedConfig, strict=False)
+        config = msgspec.convert(values, Config, strict=False)
     except msgspec.ValidationError as error:
         name, reason = _wrong_value(error)
         raise ConfigError(f"{sources.get(name, file)}: {reason}") from error
@@ -305,7 +291,7 @@ def nearest_variable(name: str) -> str | None:
 
 
 def _variables() -> set[str]:
-    return {variable(setting) for setting in (*Config.__struct_fields__, "config", "index")}
+    return {variable(setting) for setting in (*SETTINGS, "config", "index")}
 
 
 def _index_table(content: Any, index: str | None, file: Path) -> dict[str, Any]:
@@ -366,7 +352,7 @@ def _tables(value: Any, name: str, file: Path) -> dict[str, dict[str, Any]]:
 
 
 def _require_known(values: Mapping[str, Any], where: str, also: tuple[str, ...] = ()) -> None:
-    known = (*Config.__struct_fields__, *also)
+    known = (*SETTINGS, *also)
     if unknown := sorted(set(values) - {*known}):
         names = ", ".join(f"`{name}`{suggestion(name, known)}" for name in unknown)
         raise ConfigError(f"{where}: unknown setting {names}; the settings are {', '.join(known)}")

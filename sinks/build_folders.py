@@ -3,13 +3,13 @@
 A symbolic link is never a build: it is not listed, opened or removed.
 """
 
-import os
 import re
 import shutil
 import uuid
 from collections.abc import Callable
 from pathlib import Path
 
+from chunksink.chunkbus.storage import make_durable
 from chunksink.sinks.errors import SYNC_REBUILDS, BuildMissing
 
 _BUILD_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
@@ -41,7 +41,7 @@ def create(root: Path, build_id: str, fill: Callable[[Path], object]) -> None:
         except BaseException:
             shutil.rmtree(hidden, ignore_errors=True)  # `remove` deletes what a killed run leaves
             raise
-    fsync(root)  # for an existing build too: an earlier call may have failed here
+    make_durable(root)  # for an existing build too: an earlier call may have failed here
 
 
 def existing_folder(root: Path, build_id: str) -> Path:
@@ -66,15 +66,6 @@ def remove(root: Path, build_id: str) -> None:
         path.rename(_hidden(root, build_id))
     for rest in root.glob(f"{_HIDDEN}{build_id}.*"):
         shutil.rmtree(rest, ignore_errors=True)  # never follows symbolic links
-
-
-def fsync(folder: Path) -> None:
-    """Make renames and removals in this folder survive a power failure."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _hidden(root: Path, build_id: str) -> Path:

@@ -1,9 +1,10 @@
 """The interfaces for searching a build, and the filters that all of them support."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, Protocol
 
 from chunksink.settings.fields import NAME
@@ -138,6 +139,13 @@ class Piece:
 
     text: str
     match: bool = False
+
+
+def marked(text: str, matches: Iterable[tuple[int, int]]) -> tuple[Piece, ...]:
+    """The text in pieces. `matches` are the places of the matches, in order."""
+    bounds = [0, *(bound for match in matches for bound in match), len(text)]
+    parts = enumerate(pairwise(bounds))
+    return tuple(Piece(text[start:end], number % 2 == 1) for number, (start, end) in parts if start < end)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from markdown_it.token import Token
 from markupsafe import Markup, escape
 
 from chunksink.search.excerpt import SPACELESS
+from chunksink.sinks.reader import marked
 
 _WEB = re.compile(r"(?:https?://|mailto:)", re.IGNORECASE)
 _TOP_HEADING = 2
@@ -19,10 +20,10 @@ _TOP_HEADING = 2
 
 def as_html(text: str, found: Sequence[str], *, markdown: bool) -> Markup:
     """HTML in the text is escaped, images are replaced by their words, and only links to the web stay links."""
-    marked = _pattern(found)
+    pattern = _pattern(found)
     if not markdown:
-        return _with_marks(text, marked)
-    return Markup(_parser().render(text, {"marked": marked}))
+        return _with_marks(text, pattern)
+    return Markup(_parser().render(text, {"found": pattern}))
 
 
 def _pattern(found: Sequence[str]) -> re.Pattern[str] | None:
@@ -37,32 +38,30 @@ def _whole(word: str) -> str:
     return f"{before}{re.escape(word)}{after}"
 
 
-def _with_marks(text: str, marked: re.Pattern[str] | None) -> Markup:
-    if marked is None:
+def _with_marks(text: str, found: re.Pattern[str] | None) -> Markup:
+    if found is None:
         return escape(text)
-    parts: list[Markup] = []
-    end = 0
-    for match in marked.finditer(text):
-        parts += [escape(text[end : match.start()]), Markup("<mark>{}</mark>").format(match[0])]
-        end = match.end()
-    return Markup("").join([*parts, escape(text[end:])])
+    pieces = marked(text, (match.span() for match in found.finditer(text)))
+    return Markup("").join(
+        Markup("<mark>{}</mark>").format(piece.text) if piece.match else piece.text for piece in pieces
+    )
 
 
 class _Renderer(RendererHTML):
     def text(self, tokens: Sequence[Token], idx: int, _options: Any, env: Any) -> str:
-        return _with_marks(tokens[idx].content, env["marked"])
+        return _with_marks(tokens[idx].content, env["found"])
 
     def code_inline(self, tokens: Sequence[Token], idx: int, _options: Any, env: Any) -> str:
-        return f"<code>{_with_marks(tokens[idx].content, env['marked'])}</code>"
+        return f"<code>{_with_marks(tokens[idx].content, env['found'])}</code>"
 
     def code_block(self, tokens: Sequence[Token], idx: int, _options: Any, env: Any) -> str:
-        return f"<pre><code>{_with_marks(tokens[idx].content, env['marked'])}</code></pre>"
+        return f"<pre><code>{_with_marks(tokens[idx].content, env['found'])}</code></pre>"
 
     def fence(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
         return self.code_block(tokens, idx, options, env)
 
     def image(self, tokens: Sequence[Token], idx: int, _options: Any, env: Any) -> str:
-        return _with_marks(tokens[idx].content, env["marked"])
+        return _with_marks(tokens[idx].content, env["found"])
 
     def heading_open(self, tokens: Sequence[Token], idx: int, _options: Any, _env: Any) -> str:
         return f"<h{_level(tokens[idx])}>"

@@ -3,10 +3,9 @@
 import re
 import sqlite3
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 
 from chunksink.sinks.fts.schema import TEXT_COLUMN, TOKENIZER
-from chunksink.sinks.reader import Piece
+from chunksink.sinks.reader import Piece, marked
 
 # Control characters as marks, because canonical text has none. In other texts a piece may be marked wrongly.
 _OPEN, _CLOSE = "\x02", "\x03"
@@ -70,14 +69,9 @@ def around(text: str, patterns: Sequence[str], folded: Callable[[str], str] | No
     window = text[start:end]
     plain, places = _folded(window, folded)
     matches = re.finditer("|".join(patterns), plain, re.IGNORECASE) if found else ()
-    bounds = [0, *(places[bound] for match in matches for bound in match.span()), len(window)]
-    parts = enumerate(pairwise(bounds))
-    shown = [Piece(window[begin:stop], position % 2 == 1) for position, (begin, stop) in parts if begin < stop]
-    if start:
-        shown.insert(0, Piece("…"))
-    if end < len(text):
-        shown.append(Piece("…"))
-    return tuple(shown)
+    shown = marked(window, ((places[match.start()], places[match.end()]) for match in matches))
+    before, after = (Piece("…"),) if start else (), (Piece("…"),) if end < len(text) else ()
+    return (*before, *shown, *after)
 
 
 def _folded(text: str, folded: Callable[[str], str] | None) -> tuple[str, Sequence[int]]:

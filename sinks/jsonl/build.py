@@ -19,7 +19,7 @@ import msgspec
 import orjson
 
 from chunksink.chunkbus.canonical import canonical_json
-from chunksink.sinks import build_folders
+from chunksink.chunkbus.storage import make_durable
 from chunksink.sinks.contract import NO_PARENT, Marker, RefusedDocument, Stored
 from chunksink.sinks.document import Document, Family
 from chunksink.sinks.errors import REPAIR_REBUILDS, BuildBroken
@@ -63,7 +63,7 @@ class JsonlBuild:
     def sign(self, marker: Marker) -> None:
         with translate_errors(self._folder):
             self._write([canonical_json(msgspec.to_builtins(marker))]).replace(self._folder / MARKER)
-            build_folders.fsync(self._folder)
+            make_durable(self._folder)
 
     def count(self) -> int:
         with translate_errors(self._folder):
@@ -105,7 +105,7 @@ class JsonlBuild:
                     self._apply(parent_id, new.path if new else None)
                     del self._pending[parent_id]  # only now: after an error the next flush continues here
             for folder in self._unsynced:
-                build_folders.fsync(folder)
+                make_durable(folder)
         self._unsynced = set()
         return []  # a file accepts every document
 

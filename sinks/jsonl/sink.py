@@ -5,6 +5,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+from chunksink.chunkbus.storage import make_durable
 from chunksink.sinks import build_folders
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import BuildBroken, Refused
@@ -47,7 +48,7 @@ class JsonlSink:
                 temporary.unlink(missing_ok=True)  # left by a kill
                 temporary.symlink_to(new)  # relative, so that the folder can be moved
                 temporary.replace(self._link)
-            build_folders.fsync(self._root)
+            make_durable(self._root)
 
     def shown(self) -> Marker | None:
         """The marker of the build that the link points to; None if that cannot be read."""
@@ -65,7 +66,7 @@ class JsonlSink:
                 if self._live() == build_id:
                     self._link.unlink()
                 build_folders.remove(self._root, build_id)
-                build_folders.fsync(self._root)
+                make_durable(self._root)
 
     def address(self, build_id: str) -> dict[str, str]:
         """The folder of the build, and the link to the live one."""

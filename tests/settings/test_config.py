@@ -7,7 +7,7 @@ import pytest
 
 from chunksink.embeddings.resolve import DEFAULT_MODEL
 from chunksink.embeddings.settings import EncoderSettings
-from chunksink.settings.config import Config, load_config
+from chunksink.settings.config import SETTINGS, Config, load_config
 from chunksink.settings.errors import ConfigError
 from chunksink.settings.meanings import MEANINGS
 
@@ -121,7 +121,7 @@ def test_argument_when_unknown_suggests_the_nearest_setting(tmp_path: Path) -> N
 
 
 def test_meanings_cover_every_setting() -> None:
-    assert list(MEANINGS) == list(Config.__struct_fields__)
+    assert list(MEANINGS) == list(SETTINGS)
 
 
 def test_defaults_of_configuration_and_encoder_agree() -> None:
