@@ -79,7 +79,7 @@ class LiveSearch:
         with self._current() as view:
             if not view.generation.holds_vectors:
                 raise InvalidQuestion("no build of this index has vectors: configure a sink with vectors, then sync")
-            return self._queries.of(view.generation)(text)
+            return self._queries.of(view.generation.model, view.generation.encoder)(text)
 
     def generation(self) -> Generation:
         with self._current() as view:

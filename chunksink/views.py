@@ -74,7 +74,7 @@ def _legs(
     legs: dict[str, Any] = {}
     failed: dict[str, str] = {}
     if generation.holds_vectors and (needed is None or {SEMANTIC, ENGINE} & set(needed)):
-        queries.of(generation).prepare()
+        queries.of(generation.model, generation.encoder).prepare()
     for name in dict.fromkeys(config.sinks):
         if needed is not None and legs.keys() >= set(needed):
             break
@@ -96,9 +96,9 @@ def _legs(
         if not generation.holds_vectors:
             continue
         if ENGINE not in legs and sink.wants_vectors and (hybrid := capability(reader, HybridReader)) is not None:
-            legs[ENGINE] = EngineLeg(hybrid, queries.of(generation), name, build_id)
+            legs[ENGINE] = EngineLeg(hybrid, queries.of(generation.model, generation.encoder), name, build_id)
         if SEMANTIC not in legs and (nearest := capability(reader, VectorReader)) is not None:
-            model = queries.of(generation)
+            model = queries.of(generation.model, generation.encoder)
             legs[SEMANTIC] = SemanticLeg(nearest, model, name, build_id, floor=model.floor)
     if KEYWORD in legs and SEMANTIC in legs:
         resolver = capability(legs[KEYWORD].reader, SupportsFamilies)

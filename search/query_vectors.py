@@ -11,7 +11,7 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from chunksink.embeddings.encoder import Encoder, ModelInfo, Vectors
@@ -40,17 +40,6 @@ _RELATED = 0.22
 related."""
 
 
-class Generation(Protocol):
-    """The part of a generation that is needed here: the model of its vectors."""
-
-    @property
-    def model_fingerprint(self) -> str: ...
-    @property
-    def model(self) -> "ModelInfo": ...
-    @property
-    def encoder(self) -> "EncoderSettings": ...
-
-
 class QueryEncoder:
     """Encodes queries with the models that made indexes, each loaded for its first query. Thread-safe."""
 
@@ -61,12 +50,12 @@ class QueryEncoder:
         self._models: dict[tuple[str, EncoderSettings], QueryModel] = {}
         self._reranking: Reranking | None = None
 
-    def of(self, generation: Generation) -> "QueryModel":
-        """Generations with the same model fingerprint and settings share one `QueryModel`, since loading takes
+    def of(self, model: "ModelInfo", settings: "EncoderSettings") -> "QueryModel":
+        """The model of a generation. It is the same object for the same fingerprint and settings, since loading takes
         seconds."""
-        made_with = generation.model_fingerprint, generation.encoder
         with self._lock:
-            return self._models.setdefault(made_with, QueryModel(generation, self._model_cache))
+            new = QueryModel(model, settings, self._model_cache)
+            return self._models.setdefault((model.fingerprint, settings), new)
 
     def reranking(self, options: "RerankOptions | None") -> "Reranking | None":
         """The reranker, opened for the first call; None if none is configured."""
@@ -93,12 +82,12 @@ class QueryEncoder:
 class QueryModel:
     """One model, which computes vectors of queries."""
 
-    def __init__(self, generation: Generation, model_cache: Path | None = None) -> None:
+    def __init__(self, model: "ModelInfo", settings: "EncoderSettings", model_cache: Path | None = None) -> None:
         from chunksink.embeddings.lazy import LazyEncoder
 
         self._model_cache = model_cache
-        self._settings = generation.encoder
-        self._encoder = LazyEncoder(generation.model, self._open)
+        self._settings = settings
+        self._encoder = LazyEncoder(model, self._open)
         self._floor: float | None = None
         self._closed = self._prepared = False
         self._computing = threading.Lock()

@@ -72,7 +72,7 @@ def gate(shell: Shell, models: Models, monkeypatch: pytest.MonkeyPatch) -> Gate:
 @pytest.fixture
 def model(shell: Shell, gate: Gate) -> Iterator[QueryModel]:
     with closing(QueryEncoder()) as queries:
-        yield queries.of(shell.live())
+        yield queries.of(shell.live().model, shell.live().encoder)
 
 
 def asked_at_once(model: QueryModel, gate: Gate, first: str, others: Sequence[str]) -> list[Any]:
@@ -212,10 +212,10 @@ def test_model_is_loaded_in_the_background_if_that_takes_seconds(
 
 def test_moved_model_is_loaded_from_its_new_place(shell: Shell, gate: Gate) -> None:
     live = shell.live()
-    moved = replace(live, id="later", encoder=replace(live.encoder, model="elsewhere"))
+    moved = replace(live.encoder, model="elsewhere")
     with closing(QueryEncoder()) as queries:
-        assert queries.of(live) is queries.of(replace(live, id="later"))
-        assert queries.of(live) is not queries.of(moved)
+        assert queries.of(live.model, live.encoder) is queries.of(replace(live.model), replace(live.encoder))
+        assert queries.of(live.model, live.encoder) is not queries.of(live.model, moved)
 
 
 def test_close_during_a_batch_waits_for_it(model: QueryModel, gate: Gate) -> None:
