@@ -1,7 +1,12 @@
-"""Regular expressions that match the same in every Python version."""
+"""Parts of regular expressions: letters of all scripts, and repetitions that are the same in every Python version."""
 
 import sys
+import unicodedata
 
+VOWEL_SIGNS = "".join(sign for sign in map(chr, range(0x900, 0xE00)) if unicodedata.category(sign).startswith("M"))
+r"""Vowel signs and the like of the scripts of India and Sri Lanka. They are parts of words, but not in `\w`."""
+LETTER = rf"(?:[^\W_]|[{VOWEL_SIGNS}])"
+"""A letter, vowel sign or digit."""
 _HAS_POSSESSIVE_GROUPS = sys.version_info >= (3, 11, 5)
 
 

@@ -1,10 +1,12 @@
 """The anchor of a heading in Markdown viewers: its letters, digits, underscores and hyphens, with spaces as hyphens."""
 
-import re
-
-_LEFT_OUT = re.compile(r"[^\w\- ]")
+import unicodedata
 
 
 def slug_of(heading: str) -> str:
     """The anchor of the first heading with this text; viewers number the later ones (`fixed-1`)."""
-    return _LEFT_OUT.sub("", heading.strip().lower()).replace(" ", "-")
+    return "".join(filter(_is_kept, heading.strip().lower())).replace(" ", "-")
+
+
+def _is_kept(sign: str) -> bool:
+    return sign.isalnum() or sign in "_- " or unicodedata.category(sign).startswith("M")  # marks, such as vowel signs

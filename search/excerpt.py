@@ -8,6 +8,7 @@ from itertools import accumulate, takewhile
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from chunksink.chunkbus.patterns import LETTER
 from chunksink.sinks.document import Document
 from chunksink.sinks.reader import Piece, marked
 
@@ -22,8 +23,7 @@ _PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 _TAG = re.compile(r"<!--.*?-->|<[/!?A-Za-z][^<>]*>", re.DOTALL)
 _FENCE_OR_ID = re.compile(r"^:{3,}[ \t]*[\w-]*(?:\n|\Z)|[ \t]+\{[ \t]*#[^{}\n]*\}\Z", re.MULTILINE)
 _ROLE = re.compile(r"(?<![\w`:])(?::[A-Za-z][\w+.-]*){1,3}:`[~!]?([^`<>]{1,500}?)(?:\s*<[^`<>]{1,500}>)?`(?![`\w])")
-_LETTER = r"[^\W_]"
-_BETWEEN_WORDS = re.compile(rf"(?<={_LETTER})[\W_]+(?={_LETTER})")
+_BETWEEN_WORDS = re.compile(rf"(?<={LETTER})(?:(?!{LETTER}).)+(?={LETTER})", re.DOTALL)
 SPACELESS = "\u0e00"  # most letters from here on have no spaces between words
 _SIGNS = re.compile(r"[\s`*#]+")
 
@@ -134,8 +134,8 @@ def _patterns(found: Sequence[Piece]) -> Iterator[str]:
         if piece.match and piece.text.strip():
             word = r"[\W_]+".join(map(re.escape, _BETWEEN_WORDS.split(piece.text)))
             if not before[-1:].isalnum() and piece.text[:1] < SPACELESS:
-                word = f"(?<!{_LETTER}){word}"
-            yield word if after[:1].isalnum() or piece.text[-1:] >= SPACELESS else f"{word}(?!{_LETTER})"
+                word = f"(?<!{LETTER}){word}"
+            yield word if after[:1].isalnum() or piece.text[-1:] >= SPACELESS else f"{word}(?!{LETTER})"
 
 
 def beginning(text: str, most: int) -> str:

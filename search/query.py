@@ -20,7 +20,7 @@ from chunksink.search.order import Order, Placed
 from chunksink.search.question import KEYWORD, LEGS_OF, SEMANTIC, Question
 from chunksink.sinks.document import CUSTOM, Document
 from chunksink.sinks.errors import InvalidFilter, SinkError
-from chunksink.sinks.reader import Filter, Hit
+from chunksink.sinks.reader import Filter, Hit, value_of
 
 _SHORT_TEXT = 80  # characters
 _WEAK_VALUE = 0.5
@@ -62,6 +62,9 @@ def _answer(legs: Legs, question: Question, access: Access) -> Answer:
     sentences = list(notices(legs, question, access, queries, order))
     if hits and all(hit.weak for hit in hits):
         sentences.append("All of these hits are weak matches: the index may have nothing about this.")
+    if question.sort and hits and not question.offset and value_of(hits[0].document, question.sort.field) is None:
+        name = question.sort.field.removeprefix(CUSTOM)
+        sentences.append(f"These documents have no {name}, so the order does not depend on it.")
     return Answer(
         query=question.text,
         mode=question.mode,

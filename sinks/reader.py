@@ -79,7 +79,7 @@ class Filter:
 
     def passes(self, document: Document) -> bool:
         """Whether the document passes. Every engine must return the same result."""
-        return self.accepts(document.fields.get(self.custom) if self.custom else getattr(document, self.field))
+        return self.accepts(value_of(document, self.field))
 
     def accepts(self, value: Any) -> bool:
         """Whether a document with this value of the field passes."""
@@ -90,6 +90,11 @@ class Filter:
             return any(_expression(pattern).fullmatch(member) for pattern in self.like for member in members)
         low, high = self.at_least, self.at_most
         return any((low is None or one >= low) and (high is None or one <= high) for one in members)
+
+
+def value_of(document: Document, field: str) -> Any:
+    """The value of a field or custom field; None if the document lacks it."""
+    return document.fields.get(field.removeprefix(CUSTOM)) if is_custom(field) else getattr(document, field)
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,12 @@ from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 
+from chunksink.chunkbus.patterns import LETTER
 from chunksink.search.excerpt import SPACELESS
 from chunksink.sinks.reader import marked
 
 _WEB = re.compile(r"(?:https?://|mailto:)", re.IGNORECASE)
+_FRONT_MATTER = re.compile(r"\A(---|\+\+\+)[ \t]*\n(?=[ \t]*[\w#\[])(.*?)^\1[ \t]*$", re.DOTALL | re.MULTILINE)
 _TOP_HEADING = 2
 """The page's own title is `h1`, so headings of a passage begin below it."""
 
@@ -23,7 +25,8 @@ def as_html(text: str, found: Sequence[str], *, markdown: bool) -> Markup:
     pattern = _pattern(found)
     if not markdown:
         return _with_marks(text, pattern)
-    return Markup(_parser().render(text, {"found": pattern}))
+    shown = _FRONT_MATTER.sub(r"~~~~~\n\2~~~~~\n", text)  # as code, because Markdown reads its end as a heading
+    return Markup(_parser().render(shown, {"found": pattern}))
 
 
 def _pattern(found: Sequence[str]) -> re.Pattern[str] | None:
@@ -33,8 +36,8 @@ def _pattern(found: Sequence[str]) -> re.Pattern[str] | None:
 
 def _whole(word: str) -> str:
     """Matches the word as a whole, except at an end where its script has no spaces between words."""
-    before = "" if word[0] >= SPACELESS else r"(?<!\w)"
-    after = "" if word[-1] >= SPACELESS else r"(?!\w)"
+    before = "" if word[0] >= SPACELESS else f"(?<!{LETTER})"
+    after = "" if word[-1] >= SPACELESS else f"(?!{LETTER})"
     return f"{before}{re.escape(word)}{after}"
 
 
@@ -68,6 +71,12 @@ class _Renderer(RendererHTML):
 
     def heading_close(self, tokens: Sequence[Token], idx: int, _options: Any, _env: Any) -> str:
         return f"</h{_level(tokens[idx])}>"
+
+    def table_open(self, _tokens: Sequence[Token], _idx: int, _options: Any, _env: Any) -> str:
+        return '<div class="wide" tabindex="0"><table>'
+
+    def table_close(self, _tokens: Sequence[Token], _idx: int, _options: Any, _env: Any) -> str:
+        return "</table></div>"
 
     def th_open(self, tokens: Sequence[Token], idx: int, _options: Any, _env: Any) -> str:
         return f"<{tokens[idx].tag}>"  # without its style: the Content-Security-Policy forbids it

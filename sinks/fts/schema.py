@@ -20,13 +20,14 @@ from typing import Any, TypeVar, get_args, get_type_hints
 import orjson
 import sqlite_utils
 
+from chunksink.chunkbus.patterns import VOWEL_SIGNS
 from chunksink.sinks.document import LISTS, Document
 from chunksink.sinks.errors import REPAIR_REBUILDS, SYNC_REBUILDS, BuildBroken, BuildMissing
 from chunksink.sinks.fts.errors import translate_errors
 
 T = TypeVar("T")
 
-LAYOUT = 5  # PRAGMA user_version
+LAYOUT = 6  # PRAGMA user_version
 
 # In the order of meilisearch-settings.json.
 WEIGHTS = {
@@ -42,7 +43,7 @@ WEIGHTS = {
 }
 SEARCHED = tuple(WEIGHTS)
 INDEXES = ("documents_fts", "documents_trigrams")
-TOKENIZER = "porter unicode61 remove_diacritics 2"
+TOKENIZER = f"porter unicode61 remove_diacritics 2 tokenchars {VOWEL_SIGNS}"
 """For words."""
 TEXT_COLUMN = SEARCHED.index("text")
 SUFFIX = "\n\n"

@@ -15,8 +15,6 @@ from chunksink.sinks.reader import Filter
 SHORTEST = 5
 """Shorter words are similar to too many."""
 MAX_WORDS = 8
-NEAR = 0.8
-"""The least ratio of difflib: one wrong letter in five, or two swapped ones."""
 _NEAR_STEM = 0.7
 _TRIES = 10
 _UMLAUTS = (("ae", "ä"), ("oe", "ö"), ("ue", "ü"))
@@ -49,7 +47,13 @@ def _nearest(connection: schema.Connection, word: str, filters: Sequence[Filter]
     forms: set[str] = set()
     for one in words_of(_near_stems(connection, folded(typed), tenant_of(connection, filters))):
         forms.update(form.lower() for form in _forms(connection, expressions.quoted(one), filters))
-    return next(iter(get_close_matches(typed, forms - {typed}, n=1, cutoff=NEAR)), "")
+    return next(iter(get_close_matches(typed, forms - {typed}, n=1, cutoff=least_ratio(typed))), "")
+
+
+def least_ratio(word: str) -> float:
+    """The ratio of difflib that a correction must have. One letter may be wrong, missing or swapped; two of ten in long
+    words. So *kündigen* is not corrected to *künftigen*."""
+    return (len(word) - 1) / len(word) if len(word) < 9 else 0.8
 
 
 def _near_stems(connection: sqlite3.Connection, typed: str, tenant: Tenant | None) -> list[str]:

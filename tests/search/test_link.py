@@ -1,6 +1,7 @@
 """Links open a source at the place of a chunk; unsafe addresses get no link."""
 
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -22,6 +23,7 @@ from tests.search.support import document
             {"source_uri": "https://x.org/guide", "mime_type": "text/markdown", "headings": ("安装",)},
             "https://x.org/guide#%E5%AE%89%E8%A3%85",
         ),
+        ({"source_uri": "a.md", "file_type": "md", "headings": ("अधिक ज्ञान!",)}, f"a.md#{quote('अधिक-ज्ञान')}"),
         ({"source_uri": "a.html", "file_type": "html", "headings": ("Guide",)}, "a.html"),
         ({"source_uri": "a.pdf", "file_type": "pdf", "headings": ("Guide",), "page_start": 3}, "a.pdf#page=3"),
         ({"source_uri": "book.xml", "anchor": "ch 1", "page_start": 3}, "book.xml#ch%201"),

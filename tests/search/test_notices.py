@@ -112,6 +112,12 @@ def test_notice_suggests_words_for_misspelt_ones(legs: Legs, mode: Mode) -> None
     assert search(legs, Question("sleeps cat", mode=mode), Access("acme")).as_json()["suggestions"] == {}
 
 
+def test_notice_if_no_hit_has_the_field_of_the_order(legs: Legs) -> None:
+    by_year = Question("cat", mode="keyword", sort=Sort("year", descending=True))
+    assert "no year" in (search(legs, by_year, Access("acme")).notice or "")
+    assert search(legs, by_year, Access("other")).notice is None
+
+
 RESEMBLES = "contains these words. The hits are only similar in meaning."
 
 

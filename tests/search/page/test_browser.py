@@ -87,7 +87,7 @@ def test_facets_conditions_and_paging_work_without_a_page_load(open_page: Any) -
 
 
 def test_suggestion_replaces_the_query_in_the_form(open_page: Any) -> None:
-    page = open_page("/?q=sleepps&mode=keyword")
+    page = open_page("/?q=slleep&mode=keyword")
     page.locator(".notice a").click()
     settle(page, "/?q=sleep&mode=keyword")
     assert page.locator("#q").input_value() == "sleep"

@@ -42,5 +42,16 @@ def test_links_to_the_web_stay_links() -> None:
     assert 'rel="noreferrer noopener"' in html
 
 
+def test_front_matter_is_code() -> None:
+    html = as_html("---\ntitle: Leave\ntags: [a]\n---\n\nThirty days.", ["leave"], markdown=True)
+    assert "<pre><code>title: <mark>Leave</mark>\ntags: [a]\n</code></pre>" in html
+    assert "<p>Thirty days.</p>" in html
+    assert "<pre>" not in as_html("a\n\n---\n\nb\n\n---\n", (), markdown=True)
+
+
+def test_vowel_signs_are_parts_of_found_words() -> None:
+    assert as_html("दान दाना", ["दान"], markdown=False) == "<mark>दान</mark> दाना"
+
+
 def test_found_words_are_marked_within_scripts_without_spaces() -> None:
     assert as_html("数据库事务的隔离", ["事务"], markdown=False) == "数据库<mark>事务</mark>的隔离"

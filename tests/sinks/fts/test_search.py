@@ -34,6 +34,26 @@ def texts(build: FtsBuild) -> dict[str, str]:
     return fill(build, TEXTS)
 
 
+VOWELS = {"day": "आज का दिन", "gift": "दान करना", "leg": "ಕಾಲು", "stick": "ಕೋಲು", "fish": "மீன்", "deer": "மான்"}
+
+
+@pytest.mark.parametrize(
+    ("query", "name"),
+    [("दिन", "day"), ("दान", "gift"), ('"दान"', "gift"), ("ಕಾಲು", "leg"), ("மீன்", "fish"), ("மான்", "deer")],
+)
+def test_vowel_signs_are_parts_of_words(build: FtsBuild, reader: FtsReader, query: str, name: str) -> None:
+    names = fill(build, VOWELS)
+    hits = [hit.id for hit in reader.search(query, 3)]
+    assert [names[hit] for hit in hits] == [name]
+    assert [piece.text for piece in reader.snippets(query, hits)[hits[0]] if piece.match] == [query.strip('"')]
+
+
+def test_correction_changes_one_letter_of_a_short_word(build: FtsBuild, reader: FtsReader) -> None:
+    fill(build, {"plan": "die künftigen Aufgaben", "mail": "we receive many accommodations"})
+    assert reader.corrections("kündigen ") == {}
+    assert reader.corrections("recieve acomodations ") == {"recieve": "receive", "acomodations": "accommodations"}
+
+
 @pytest.mark.parametrize(
     ("query", "first", "match"),
     [

@@ -62,6 +62,13 @@ def test_query_without_searchable_text_finds_nothing(zebras: MeilisearchReader, 
     assert zebras.facets(typed, ["language"]) == {"language": []}
 
 
+def test_words_between_signs_are_found(sink: MeilisearchSink) -> None:
+    text = "<p>the <b>ostrich</b> runs <br>fast  alpha=bravo charlie|delta foo->foxtrot ~tango~ ₹5000 --mode=slow"
+    reader = sink.reader(build_id_of(build_of(sink, [family("signs", [text])])))
+    for word in ("ostrich", "fast", "bravo", "delta", "foxtrot", "tango", "5000", "slow"):
+        assert len(reader.search(word, 10)) == 1, word
+
+
 @pytest.mark.parametrize(("typed", "hits"), [("🚀", 1), ("$100", 1), ("©", 1), ("🐈", 0), ("", 41)])
 def test_query_with_searchable_text_is_recognised(zebras: MeilisearchReader, typed: str, hits: int) -> None:
     assert len(zebras.search(typed, 100)) == hits

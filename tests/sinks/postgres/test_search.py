@@ -28,6 +28,8 @@ TEXTS = {
     "kyoto": "京都の寺は有名です",
     "path": "See docs/setup/install.md for more.",
     "stop": "to be or not to be",
+    "day": "आज का दिन",
+    "gift": "दान करना",
 }
 
 
@@ -64,6 +66,8 @@ def found(reader: PostgresReader, query: str) -> list[str]:
         ('"Café opens"', ["café"]),
         ('"京都の寺"', ["kyoto"]),
         ('"run running"', []),
+        ('"दान"', ["gift"]),
+        ("दिन", ["day"]),
     ],
 )
 def test_search_with_quotes_finds_exactly_the_phrase(reader: PostgresReader, query: str, expected: list[str]) -> None:
