@@ -18,7 +18,7 @@ from chunksink.sinks.errors import InvalidFilter
 from chunksink.sinks.fields import FILTERS, SORTABLE, VALUE_TYPES, WHOLE
 from chunksink.sinks.reader import Filter, Sort, Value
 
-_WRITTEN = re.compile(r"\s*([A-Za-z_]\w*)\s*(>=|<=|=|>|<)(?!=)(.*)", re.DOTALL)
+_WRITTEN = re.compile(r"\s*([A-Za-z_][\w.]*)\s*(>=|<=|=|>|<)(?!=)(.*)", re.DOTALL)
 _HOW = "write field=value, or field>=value, field<=value, field>value, field<value"
 _DAY = 86_400
 _SECONDS = re.compile(r"-[0-9]{1,16}|[0-9]{1,3}|[0-9]{5,7}|[0-9]{9,16}")
@@ -139,6 +139,8 @@ def parse_sort(written: str | None, fields: FieldSet = NO_FIELDS) -> Sort | None
     sortable = fields.sortable()
     if name not in (*SORTABLE, *sortable):
         near = suggestion(name, [*SORTABLE, *sortable])
+        if fields.get(name) is not None:
+            raise InvalidFilter(f"{name} cannot be sorted by: set sort = true in [fields.{name}], and sync")
         raise InvalidFilter(f"{name!r:.100} cannot be sorted by{near}; these can: {', '.join((*SORTABLE, *sortable))}")
     return Sort(_in_documents(name, sortable), descending=written.startswith("-"))
 
@@ -202,8 +204,9 @@ def _known(name: str, known: Mapping[str, FilterField], fields: FieldSet) -> Fil
         return known[name]
     if fields.get(name) is not None:
         raise InvalidFilter(f"{name} cannot be filtered: [fields.{name}] has filter = false")
+    near = suggestion(name.rpartition(".")[2], known)  # of metadata.topic, only topic is a name
     raise InvalidFilter(
-        f"{name!r:.100} cannot be filtered{suggestion(name, known)}; these fields can: {', '.join(sorted(known))}"
+        f"{name!r:.100} cannot be filtered{near}; these fields can: {', '.join(sorted(known))}"
     )
 
 

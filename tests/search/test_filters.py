@@ -330,6 +330,13 @@ def test_wrong_sort_order_is_refused(name: str) -> None:
         parse_sort(name, FIELDS)
 
 
+def test_path_of_a_field_suggests_its_name() -> None:
+    with pytest.raises(InvalidFilter, match=re.escape("(did you mean project?)")):
+        parse_filters(["metadata.project=apollo"], FIELDS)
+    with pytest.raises(InvalidFilter, match=re.escape("sort = true in [fields.labels]")):
+        parse_sort("labels", FIELDS)
+
+
 @pytest.mark.parametrize("name", ["fields.", "fields.a.b", "fields.x') --", "fields.1", "fields.x\n", "fields.ü"])
 def test_name_that_no_custom_field_has_reaches_no_engine(name: str) -> None:
     """Engines write names into their queries."""
