@@ -251,7 +251,7 @@ def test_mapping_has_typed_values(mapping: Any, expected: Filter) -> None:
         (["projekt=apollo"], InvalidFilter, "did you mean project?"),
         (["Due=2026"], InvalidFilter, "did you mean due?"),
         (["notes=x"], InvalidFilter, "[fields.notes] has filter = false"),
-        (["fields.project=x"], InvalidQuestion, "fields.project=x"),
+        (["fields.project=x"], InvalidFilter, "did you mean project?"),
         (["project>=apollo"], InvalidFilter, "project"),
         (["open>true"], InvalidFilter, "open"),
         (["open=maybe"], InvalidQuestion, "'maybe'"),
