@@ -3,6 +3,7 @@
 import click
 
 from chunksink.options import home_option, open_index
+from chunksink.output import note
 
 
 @click.command()
@@ -23,3 +24,5 @@ def command() -> None:
         f"live again: the generation of {generation.created_at} with {generation.model.name}; `chunksink sync` brings "
         "it up to date"
     )
+    if former := [name for name in generation.builds if name not in index.config.sinks]:
+        note(f"not searched, because no longer configured: {', '.join(former)}. Add it to `sinks`")

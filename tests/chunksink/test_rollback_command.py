@@ -35,6 +35,13 @@ def test_rollback_twice_returns_to_the_newest_generation(twice: Shell) -> None:
     assert twice.texts() == ["a boat", "a cheetah"]
 
 
+def test_rollback_to_sinks_that_are_not_configured_says_so(twice: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CHUNKSINK_SINKS", "chroma")
+    ended = twice("rollback")
+    assert ended.code == Exit.OK
+    assert "fts" in ended.err
+
+
 @pytest.mark.promise(5)
 def test_rollback_to_an_incomplete_build_is_refused(quick_shell: Shell) -> None:
     shell = quick_shell
