@@ -6,8 +6,8 @@ the slow functions here examine only the rest.
 
 import json
 from collections import Counter
-from collections.abc import Iterator
-from datetime import UTC, datetime
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache
 from typing import Any, NoReturn
 
@@ -17,8 +17,9 @@ from msgspec.structs import fields
 
 from chunksink.chunkbus import findings
 from chunksink.chunkbus.chunk import CHUNK_VERSION
-from chunksink.chunkbus.findings import Problem
+from chunksink.chunkbus.findings import Problem, Severity
 
+_TOLERANCE = timedelta(minutes=5)
 _KINDS = {type(None): "null", bool: "a boolean", float: "a number", str: "a string", list: "an array"}
 
 
@@ -38,6 +39,19 @@ def is_time(stamp: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def first_in_future(stamps: Iterable[str]) -> str | None:
+    """The first of these times that is more than five minutes ahead of the clock."""
+    limit = datetime.now(UTC) + _TOLERANCE
+    recent = (limit - timedelta(days=2)).date().isoformat()  # older times are compared as text only
+    return next((stamp for stamp in stamps if stamp > recent and is_time(stamp) and parse_time(stamp) > limit), None)
+
+
+def time_in_future(name: str, stamp: str) -> Problem:
+    """Only a warning: a clock decides nothing."""
+    detail = f"{name} is in the future: {stamp!r:.60}. Until then it outranks newer versions and tombstones"
+    return Problem(findings.TIME_IN_FUTURE, detail, Severity.WARNING)
 
 
 def proves_unique_keys(line: bytes, record: dict[str, Any]) -> bool:

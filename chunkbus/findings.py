@@ -65,6 +65,7 @@ CHECKSUM_MISMATCH = "INTEGRITY_VIOLATION:checksum_mismatch"
 TEXT_HASH_MISMATCH = "INTEGRITY_VIOLATION:text_hash_mismatch"
 FAMILY_SPLIT = "INTEGRITY_VIOLATION:family_split"
 SEVERAL_VERSIONS = "INTEGRITY_VIOLATION:several_versions"
+TIME_IN_FUTURE = "PROVENANCE_INVALID:time_in_future"
 SOURCE_CHECKSUM_MISSING = "PROVENANCE_INVALID:missing_source_checksum"
 UNREADABLE = "MISSING_OUTPUT:unreadable"
 
@@ -146,6 +147,13 @@ MEANINGS: dict[str, tuple[str, str]] = {
         "one are indexed",
         "if they are different documents, give each its own `source_uri` (and `parent_id`); if they are one document, "
         "remove its earlier versions",
+    ),
+    TIME_IN_FUTURE: (
+        "(a warning, once for each partition) a `created_at`, or the `at` of a tombstone, was more than five minutes "
+        "ahead of this machine's clock when the partition was read. Until then it outranks newer versions of its "
+        "source and tombstones",
+        "write times with a zone, e.g. 2026-07-14T09:00:00+05:30, since a time without one is UTC; or set the clock "
+        "right; then write the partition again",
     ),
     SOURCE_CHECKSUM_MISSING: (
         "`provenance.source_checksum` is absent, and the configuration requires it",

@@ -96,9 +96,20 @@ class BusRoot:
     def exists(self) -> bool:
         return self.canonical.is_dir() or self.manifests.is_dir()
 
+    @property
+    def mistake(self) -> str | None:
+        """Why this is not the path of any root, whether or not its chunks are gone; None if it may be one."""
+        if self.bucket is None and self.path.is_file():
+            return f"{self.address} is a file: name the folder that contains canonical/ and manifest/"
+        if self.bucket is None and self.path.name in dict(_FOLDERS) and BusRoot(self.path.parent).exists:
+            return f"{self.address} is a part of the folder of chunks: name its parent, {self.path.parent}"
+        return None
+
     def require(self) -> "BusRoot":
         """Returns this root, or raises NotABusRoot if it does not exist."""
         if not self.exists:
+            if self.mistake:
+                raise NotABusRoot(self.mistake)
             is_folder = self.bucket is not None or self.path.is_dir()
             why = "it contains neither canonical/ nor manifest/" if is_folder else "there is no such folder"
             raise NotABusRoot(

@@ -8,7 +8,7 @@ import orjson
 from chunksink.chunkbus import findings
 from chunksink.chunkbus.canonical import bare_hex
 from chunksink.chunkbus.chunk import Count
-from chunksink.chunkbus.diagnosis import diagnose_fields, diagnose_json, is_time
+from chunksink.chunkbus.diagnosis import diagnose_fields, diagnose_json, first_in_future, is_time, time_in_future
 from chunksink.chunkbus.errors import InvalidManifest
 from chunksink.chunkbus.findings import Problem
 
@@ -126,6 +126,13 @@ def examine_manifest(key: str, data: bytes) -> list[Problem]:
         if tombstone.at is not None:
             problems += _examine_time(f"tombstones[{number}].at", tombstone.at)
     return problems
+
+
+def examine_times(manifest: Manifest) -> list[Problem]:
+    """A warning about its first time that is in the future."""
+    stamp = first_in_future([manifest.created_at, *(each.at for each in manifest.tombstones if each.at)])
+    name = "created_at" if stamp == manifest.created_at else "tombstones.at"
+    return [time_in_future(f"the manifest's {name}", stamp)] if stamp else []
 
 
 def _examine_time(field: str, stamp: str) -> list[Problem]:

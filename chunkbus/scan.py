@@ -1,6 +1,7 @@
 """Examines the lines of a chunks file block by block, in one process or several, with the same result.
 
-`scan_block` is a pure function of bytes, so blocks can be examined in any process and their reports joined in order.
+`scan_block` depends only on bytes (and on the clock, for a warning about times in the future), so blocks can be
+examined in any process and their reports joined in order.
 """
 
 import os
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from chunksink.chunkbus.diagnosis import first_in_future, time_in_future
 from chunksink.chunkbus.families import StretchCounter, hash_number
 from chunksink.chunkbus.findings import Problem, has_error
 from chunksink.chunkbus.reader import LineBlock
@@ -44,6 +46,7 @@ def scan_block(block: LineBlock, rules: Rules) -> BlockReport:
     has_refused = False
     offset = block.offset
     lines = block.data.split(b"\n")
+    first_with: dict[str, int] = {}  # the first line with each time
     for line, data in enumerate(lines):
         chunk, of_line = examine_line(data, rules)
         if of_line:
@@ -55,7 +58,11 @@ def scan_block(block: LineBlock, rules: Rules) -> BlockReport:
             stretches.skip()
         else:
             stretches.add(chunk, line)
+        if chunk is not None and chunk.created_at:
+            first_with.setdefault(chunk.created_at, line)
         offset += len(data) + 1
+    if stamp := first_in_future(first_with):
+        problems.append((first_with[stamp], (time_in_future("created_at", stamp),)))
     return BlockReport(len(lines), problems, ids, offsets, stretches.rows, has_refused)
 
 

@@ -95,6 +95,11 @@ class LazyGroup(click.Group):
         try:
             with errors_as_refusals():  # commands also print in here, which may fail, too
                 return super().invoke(ctx)
+        except click.NoSuchOption as error:
+            if not any(error.option_name in option.opts for option in self.params):
+                raise
+            message = f"{error.message} It goes before the command."
+            raise click.NoSuchOption(error.option_name, message, ctx=error.ctx) from error
         except BrokenPipeError as error:  # the reader closed our output; click would exit with 1, our code for a bug
             raise click.exceptions.Exit(Exit.OUTPUT_CLOSED) from error
         except EOFError as error:  # a bug, or a module that was cut off; click would report an interrupt

@@ -122,13 +122,14 @@ def open_intake(config: Config, state: State, log: RunLog | None = None, workers
 
 
 def require_chunks(root: BusRoot, home: Path) -> BusRoot:
-    """InvalidBus if the folder had partitions before and is gone; NotABusRoot if it never had any."""
+    """InvalidBus if the folder had partitions before and is gone; NotABusRoot if it never had any, or if the path is a
+    mistake."""
     try:
         return root.require()
     except NotABusRoot as error:
         known: list[str] = []
         with suppress(RebuildError), State.existing(home) as state:
-            known = Catalog(state).known_partitions()
+            known = [] if root.mistake else Catalog(state).known_partitions()
         if known:
             marker = f"write an empty object {root.address}/manifest/kept"
             step = marker if root.bucket else f"run `mkdir -p {root.manifests}`"

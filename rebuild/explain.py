@@ -210,17 +210,18 @@ def _verdict(db: Any, row: _ChunkRow) -> tuple[Verdict, str]:
     if exists(db, "held where family = ? and reason = 'family split'", [row.family]):
         return "undecided", "a version of its source is split between partitions: until that is fixed, none counts"
     current = db.execute("select partition, source_checksum from current where family = ?", [row.family]).fetchone()
-    if current == (row.partition, row.source_checksum):
-        return "current", "the newest version of its source"
-    if current is not None and current[0] == row.partition:
-        return "superseded", f"by a later version of its source in the same partition {row.partition}"
-    if current is not None:
-        return "superseded", f"by a newer version, or a copy, of its source in partition {current[0]}"
     tombstone = db.execute(
         "select partition, at from tombstone where partition <> ? and (parent_id in (?, ?) or document_id = ?) "
         "and (tenant_id is null or ? = family_key(?, tenant_id)) order by at desc, partition desc limit 1",
         [row.partition, row.parent_id, row.family, row.document_id, row.family, row.parent_id],
     ).fetchone()
+    if current == (row.partition, row.source_checksum):
+        newer = f", newer than the tombstone in partition {tombstone[0]} of {tombstone[1]}" if tombstone else ""
+        return "current", f"the newest version of its source{newer}"
+    if current is not None and current[0] == row.partition:
+        return "superseded", f"by a later version of its source in the same partition {row.partition}"
+    if current is not None:
+        return "superseded", f"by a newer version, or a copy, of its source in partition {current[0]}"
     if tombstone is None:
         return "retired", "a tombstone withdrew a newer version of its source, and this one with it"
     return "retired", f"the tombstone in partition {tombstone[0]} of {tombstone[1]} withdraws it"

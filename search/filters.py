@@ -175,6 +175,8 @@ def _of_field(name: str, argument: object, fields: FieldSet) -> tuple[Filter, ..
     field = _known(name, filter_fields(fields), fields)
     if field.type in ("string", "strings"):
         several = [str(value) if type(value) in (int, float) else value for value in several]
+    elif field.type == "datetime":  # 20260714 is a day, also as a number
+        several = [str(value) if type(value) is int else value for value in several]
     texts = [value for value in several if isinstance(value, str)]
     if texts and len(texts) == len(several):
         return parse_filters([f"{name}= {value}" for value in texts], fields)  # the value may begin with =

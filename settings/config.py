@@ -4,6 +4,7 @@ Unknown names in the file are refused, because a misspelt setting must not be ig
 variables are allowed: other programs may use the same prefix.
 """
 
+import json
 import os
 import re
 import shlex
@@ -219,7 +220,7 @@ def load_config(
         # Not strict: values in the environment are strings, such as "true" or "8".
         config = msgspec.convert(values, Config, strict=False)
     except msgspec.ValidationError as error:
-        name, reason = _wrong_value(error)
+        name, reason = _wrong_value(error, values)
         raise ConfigError(f"{sources.get(name, file)}: {reason}") from error
     if unknown := unknown_sink(unused - {*config.sinks}, source_of_tables):
         raise ConfigError(unknown)
@@ -237,7 +238,7 @@ def load_config(
     return _with_settings_file(config, file.parent)
 
 
-def _wrong_value(error: msgspec.ValidationError) -> tuple[str, str]:
+def _wrong_value(error: msgspec.ValidationError, values: Mapping[str, Any]) -> tuple[str, str]:
     """Which setting is wrong, and the allowed values. Unknown names were refused before."""
     found = _WRONG_VALUE.match(str(error))
     if found is None or (name := found["name"]) is None:
@@ -249,8 +250,9 @@ def _wrong_value(error: msgspec.ValidationError) -> tuple[str, str]:
     elif name == "sinks" and "length" in what:
         reason = '`sinks` must name at least one sink: sinks = ["fts"], or `fts,chroma` in the environment'
     elif get_origin(hint) is Literal:
+        wrong = repr(values[name]) if isinstance(values[name], str) else json.dumps(values[name], default=str)
         choices = ", ".join(choice if choice.isidentifier() else f'"{choice}"' for choice in get_args(hint))
-        reason = f"`{name}` must be one of {choices}, not {what.removeprefix('Invalid enum value ')}"
+        reason = f"`{name}` must be one of {choices}, not {wrong:.100}"
     else:
         reason = f"`{name}{path}`: {what}"
     return name, reason

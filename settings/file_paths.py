@@ -10,7 +10,7 @@ from chunksink.chunkbus.storage import is_bucket
 SETTINGS_FILE = "meilisearch-settings.json"
 
 _FOLDERS = ("chunks", "home", "model_cache")
-_BUS_FOLDERS = ("canonical", "manifest")
+_BUS_FOLDERS = ("canonical", "manifest", "links")
 _SINK_PATHS = ("folder", "settings_file")
 _RAY_PATHS = ("segments",)
 _Change = Callable[[str], str]
@@ -37,17 +37,20 @@ def expand_user(path: str) -> str:
 
 
 def folder_inside_bus(chunks: str, home: str, sinks: Mapping[str, Mapping[str, Any]]) -> tuple[str, str] | None:
-    """The home or sink whose folder is inside `canonical/` or `manifest/`, and a message about it."""
+    """The home or sink whose folder is the bus root, or inside a folder that only the bus uses, and a message about
+    it."""
     if is_bucket(chunks):
         return None
     places = {"home": home} | {
         name: folder for name, table in sinks.items() if isinstance(folder := table.get("folder"), str)
     }
-    for reserved in (Path(chunks).resolve() / part for part in _BUS_FOLDERS):
-        for name, place in places.items():
-            if Path(place).resolve().is_relative_to(reserved):
-                what = "home" if name == "home" else f"folder of [sink.{name}]"
-                return name, f"{what}: {place} is inside {reserved}, which is only for chunks; name another folder"
+    root = Path(chunks).resolve()
+    for name, place in places.items():
+        what, folder = "home" if name == "home" else f"folder of [sink.{name}]", Path(place).resolve()
+        if folder == root:
+            return name, f"{what}: {place} is the folder of the chunks; name another folder, or one inside it"
+        if reserved := next((root / part for part in _BUS_FOLDERS if folder.is_relative_to(root / part)), None):
+            return name, f"{what}: {place} is inside {reserved}, which is only for chunks; name another folder"
     return None
 
 

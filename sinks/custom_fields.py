@@ -35,7 +35,7 @@ _TYPES: dict[FieldType, tuple[Read, str]] = {
     "string": (values.label, "a string or a number"),
     "number": (values.number, "a number of up to 15 digits"),
     "boolean": (values.flag, "true or false, yes or no, 1 or 0"),
-    "datetime": (values.moment, "a date and time of ISO 8601, of a mail, or in seconds since 1970"),
+    "datetime": (values.moment, "a time of ISO 8601 or of a mail, a year, a month, a day, or seconds since 1970"),
     "strings": (values.members, "a list of strings, or one string"),
 }
 """How a value is read, and what it must be."""

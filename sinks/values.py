@@ -28,6 +28,9 @@ _FIRST_MOMENT, _LAST_MOMENT = -62_135_596_800, 253_402_300_799  # the years 1 to
 _LABEL_ENDS = re.compile("[,;\n]")
 _FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _NUMBER = re.compile(r"[+-]?[0-9]{1,30}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,3})?")
+_MONTH = re.compile("([0-9]{4})(?:-([0-9]{2}))?")
+_DAY = re.compile("(19|2[01])[0-9]{6}")
+_SECONDS = re.compile("-?[0-9]{9,16}")
 _YEAR = re.compile(r"\s*(\d{4})(?!\d)")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")  # two characters or more: C: is a drive
 _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
@@ -214,8 +217,19 @@ def flag(value: Any) -> bool | None:
 
 
 def moment(value: Any) -> int | None:
-    """Whole UTC seconds. Reads all that `epoch` reads, and the dates of mails and of HTTP."""
-    found = epoch(value)
+    """Whole UTC seconds. Reads all that `epoch` reads, and the dates of mails and of HTTP. As in filters, four digits
+    are a year and eight a day, but in a number only a day of 1900 to 2199. A year or month is its first moment."""
+    whole = integer(value)
+    text = value.strip() if isinstance(value, str) else str(whole)
+    found = None
+    if match := _MONTH.fullmatch(text):
+        found = epoch(f"{match[1]}-{match[2] or '01'}-01")
+    elif whole is not None and _DAY.fullmatch(text):
+        found = epoch(text)
+    elif _SECONDS.fullmatch(text):
+        found = epoch(int(text))
+    if found is None:
+        found = epoch(value)
     if found is None and isinstance(value, str):
         with suppress(ValueError, OverflowError):
             found = epoch(parsedate_to_datetime(value).isoformat())

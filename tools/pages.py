@@ -60,6 +60,7 @@ def settings_table() -> str:
     rows += [
         f"| `{field.name}` | {_default(field)} | {_cell(meanings.MEANINGS[field.name])} |"
         for field in msgspec.structs.fields(config.Config)
+        if field.name in config.SETTINGS
     ]
     return "\n".join(rows)
 

@@ -28,13 +28,17 @@ def hits_of(answer: Answer) -> tuple[SearchHit, ...]:
 
 def metadata_of(hit: SearchHit) -> dict[str, Any]:
     """One dictionary, as frameworks expect: how the hit matched, the fields of its document (without the text), and at
-    the same level its custom fields and other metadata."""
+    the same level its custom fields and other metadata. What another value of the same name hides is also there as
+    `fields.NAME` or `metadata.NAME`."""
     fields = hit.document.as_dict()
     for name in ("text", "fields", "fields_text", "metadata"):
         fields.pop(name, None)
     same_text = [reference(document) for document in hit.same_text]
     about = {"score": hit.score, "weak": hit.weak, "link": hit.link, "ranks": hit.ranks, "same_text": same_text}
-    return {**hit.metadata, **hit.fields, **fields, **about}
+    ours = {**fields, **about}
+    hidden = {f"metadata.{name}": value for name, value in hit.metadata.items() if name in ours or name in hit.fields}
+    hidden |= {f"fields.{name}": value for name, value in hit.fields.items() if name in ours}
+    return {**hidden, **hit.metadata, **hit.fields, **ours}
 
 
 def text_of(hit: SearchHit) -> str:

@@ -11,15 +11,19 @@ documents.
 from collections.abc import Mapping
 from typing import Any
 
-from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
-from langchain_core.documents import Document
-from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import run_in_executor
-from pydantic import ConfigDict
-
+from chunksink.chunkbus.errors import extra_needed
 from chunksink.retrievers.answers import hits_of, metadata_of, text_of
 from chunksink.search.errors import InvalidQuestion
 from chunksink.search.question import Mode
+
+try:
+    from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
+    from langchain_core.documents import Document
+    from langchain_core.retrievers import BaseRetriever
+    from langchain_core.runnables import run_in_executor
+    from pydantic import ConfigDict
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(f"{error}: {extra_needed('langchain')}", name=error.name) from error
 
 _CALL_ARGUMENTS = ("k", "mode", "filters", "tenant")
 _IGNORED = ("verbose",)  # LangChain's `invoke` passes it on

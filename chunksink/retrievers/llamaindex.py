@@ -7,14 +7,18 @@ with chunksink.open() as index:
 
 from functools import partial
 
-from llama_index.core.retrievers import BaseRetriever
-from llama_index.core.schema import NodeRelationship, NodeWithScore, QueryBundle, RelatedNodeInfo, TextNode
-
+from chunksink.chunkbus.errors import extra_needed
 from chunksink.index import Index
 from chunksink.retrievers.answers import hits_of, metadata_of, text_of
 from chunksink.search.answer import SearchHit
 from chunksink.search.filters import FilterArgument
 from chunksink.search.question import Mode
+
+try:
+    from llama_index.core.retrievers import BaseRetriever
+    from llama_index.core.schema import NodeRelationship, NodeWithScore, QueryBundle, RelatedNodeInfo, TextNode
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(f"{error}: {extra_needed('llamaindex')}", name=error.name) from error
 
 
 class ChunksinkRetriever(BaseRetriever):

@@ -170,6 +170,18 @@ CASES: dict[str, Case] = {
         severity="warning",
         fields=FieldSet.of({"due": FieldOptions(type="datetime")}),
     ),
+    "times in the future": Case(
+        findings.TIME_IN_FUTURE,
+        _records(chunk(0), chunk(1, created_at="9998-01-01T00:00:00Z"), chunk(2, created_at="9997-01-01")),
+        line=2,
+        severity="warning",
+    ),
+    "manifest in the future": Case(
+        findings.TIME_IN_FUTURE, _manifest(created_at="9998-01-01T00:00:00Z"), severity="warning"
+    ),
+    "tombstone in the future": Case(
+        findings.TIME_IN_FUTURE, _manifest(tombstones=[{"parent_id": "a", "at": "9998-01-01"}]), severity="warning"
+    ),
     "source checksum by policy": Case(
         findings.SOURCE_CHECKSUM_MISSING,
         _records(chunk(0), chunk(1, provenance=provenance(source_uri="docs/b.md", source_checksum=None))),

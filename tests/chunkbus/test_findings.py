@@ -3,13 +3,14 @@
 from pathlib import Path
 
 import pytest
+import time_machine
 
 from chunksink.chunkbus import findings
 from chunksink.chunkbus.findings import Finding, Severity
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.record_checks import Rules
 from tests.chunkbus.cases import CASES, Case
-from tests.chunkbus.samples import chunk, commit, lines_of, listing, places, put, validate, validate_all
+from tests.chunkbus.samples import chunk, commit, lines_of, listing, manifest, places, put, validate, validate_all
 
 CODES = sorted(
     value for name, value in vars(findings).items() if name[0] != "_" and name.isupper() and isinstance(value, str)
@@ -54,6 +55,35 @@ def test_bad_partition_does_not_affect_the_others(tmp_path: Path) -> None:
     put(root, "good", lines_of([chunk(7, uri="docs/b.md")]))
     found = validate(root)
     assert {finding.partition for finding in found} == {CASES["broken JSON"].partition}
+
+
+@pytest.mark.parametrize(
+    ("stamp", "is_ahead"),
+    [
+        ("2026-07-14T09:00:00", True),
+        ("2026-07-14T09:00:00+05:30", False),
+        ("20260714T090000Z", True),
+        ("2026-07-13T22:00:00-11:00", True),
+        ("2026-07-14T03:34:59z", False),
+        ("2026-07-14T03:35:01z", True),
+        ("tomorrow", False),
+    ],
+)
+def test_time_is_in_the_future_when_five_minutes_ahead(stamp: str, is_ahead: bool, tmp_path: Path) -> None:
+    """A time without a zone is UTC: the first one is local time in India."""
+    with time_machine.travel("2026-07-14T03:30:00Z", tick=False):
+        found = validate(put(BusRoot(tmp_path), "k", lines_of([chunk(0), chunk(1, created_at=stamp)])))
+    assert [finding.line for finding in found if finding.code == findings.TIME_IN_FUTURE] == [2] * is_ahead
+
+
+def test_times_in_the_future_are_one_finding_for_each_partition(tmp_path: Path) -> None:
+    """Also if the file is examined in several blocks."""
+    stamp = "9998-01-01T00:00:00Z"
+    data = lines_of([chunk(number, text="x" * 3_000_000, created_at=stamp) for number in range(3)])
+    root = BusRoot(tmp_path)
+    for key in ("a", "b"):
+        put(root, key, data, manifest(key, data, created_at=stamp))
+    assert places(validate(root)) == [(findings.TIME_IN_FUTURE, "warning", key, 1) for key in ("a", "b")]
 
 
 def test_only_the_named_partitions_are_read(tmp_path: Path) -> None:

@@ -48,6 +48,16 @@ def test_every_command_has_help_with_an_example(
     assert [option.name for option in options if not option.help] == []
 
 
+@pytest.mark.parametrize("option", ["--log-format", "--version"])
+def test_option_of_the_whole_command_line_after_a_command_is_explained(
+    option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["sync", option, "json"]) == Exit.USAGE
+    assert f"{option!r}. It goes before the command.\n" in capsys.readouterr().err
+    assert run(["sync", "--log-fromat", "json"]) == Exit.USAGE
+    assert "before the command" not in capsys.readouterr().err
+
+
 def loaded_after(statement: str) -> set[str]:
     """The top-level modules and the packages of chunksink that are loaded in a new process after a statement."""
     program = f"import json, sys\n{statement}\njson.dump(sorted(sys.modules), sys.stderr)"

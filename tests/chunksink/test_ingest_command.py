@@ -88,6 +88,14 @@ def test_skipped_files_are_counted_by_suffix(shell: Shell) -> None:
     assert expected == {".log": 9, ".csv": 3, "no suffix": 2, ".c": 1, ".py": 1, "others": 1}
 
 
+def test_patterns_that_match_nothing_are_noted_in_one_line(shell: Shell) -> None:
+    write(shell, "docs/a.md", "# A")
+    command = ("ingest", "docs", "--exclude", "geheim/", "--exclude", "!b.md", "--include", "*.toml")
+    expected = ["--exclude geheim/", "--include *.toml"]
+    assert shell(*command).err.startswith(f"{', '.join(expected)} matched nothing; ")
+    assert shell(*command, "--json").json["unmatched"] == expected
+
+
 def test_as_text_reads_text_files_of_other_suffixes(shell: Shell) -> None:
     names = ["README", "a.rst", "b.ADOC", "c.org", "d.log", "e.txt"]
     for name in (*names, "f.md", "g.csv", "h.1", ".hidden"):

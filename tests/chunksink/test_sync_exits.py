@@ -61,6 +61,21 @@ def test_missing_bus_deletes_nothing(synced: Shell) -> None:
     assert synced.texts() == []
 
 
+@pytest.mark.parametrize(
+    ("chunks", "remedy"),
+    [
+        ("chunks/canonical/p1.jsonl", "is a file: name the folder that contains canonical/ and manifest/"),
+        ("chunks/canonical", "name its parent, chunks"),
+        ("chunks/manifest/", "name its parent, chunks"),
+    ],
+)
+def test_mistyped_bus_is_not_taken_for_a_missing_one(chunks: str, remedy: str, synced: Shell) -> None:
+    ended = synced("sync", "--chunks", chunks)
+    assert (ended.code, ended.out) == (Exit.USAGE, "")
+    assert remedy in ended.err
+    assert "retire-partition" not in ended.err
+
+
 @pytest.mark.parametrize("how", ["missing", "invalid"])
 def test_strict_sync_with_a_broken_partition_writes_nothing(how: str, synced: Shell) -> None:
     synced.commit("p3", D)

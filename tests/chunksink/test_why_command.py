@@ -16,7 +16,7 @@ from chunksink.sinks.fields import sink_id
 from chunksink.sinks.fts import FtsSink
 from chunksink.sinks.jsonl import JsonlSink
 from tests.chunksink.shell import Shell, write
-from tests.support.bus import FEBRUARY, MARCH, commit, parent_of, source
+from tests.support.bus import FEBRUARY, JANUARY, MARCH, commit, parent_of, source
 from tests.support.home import Home, PoisonedEncoder
 from tests.support.local_engines import fts, memory
 
@@ -95,6 +95,17 @@ def test_why_of_a_chunk_with_a_tombstone_is_retired(home: Home, shell: Shell) ->
     assert found["occurrences"][0]["verdict"] == "retired"
     assert "the tombstone in partition p2 of 2026-03-01" in found["occurrences"][0]["reason"]
     assert copies(found) == everywhere("absent")
+
+
+def test_why_of_a_chunk_that_is_newer_than_a_tombstone_names_it(home: Home, shell: Shell) -> None:
+    commit(home.root, "p2", source("c.md", "a cow"), at=JANUARY, tombstones=[Tombstone(parent_id=parent_of("a.md"))])
+    commit(home.root, "p1", [*source("b.md", "a boat"), *source("a.md", "a cat", "a mat", at=MARCH)], at=MARCH)
+    home.sync()
+    [occurrence] = why(shell, CAT)["occurrences"]
+    assert occurrence["verdict"] == "current"
+    assert "newer than the tombstone in partition p2 of 2026-01-01" in occurrence["reason"]
+    [other] = why(shell, "c.md")["occurrences"]
+    assert "tombstone" not in other["reason"]
 
 
 def test_why_of_an_id_in_two_sources_names_both(home: Home, shell: Shell) -> None:

@@ -232,6 +232,7 @@ def test_pattern_knows_two_wildcards(pattern: str, path: str, passes: bool) -> N
         ),
         ({"due": [datetime(2026, 5, 31, tzinfo=UTC), 5]}, Filter("fields.due", any_of=(MAY_31, 5))),
         ({"due": "2026"}, due(1767225600, 1798761599)),
+        ({"due": 20260531}, due(MAY_31, MAY_31 + DAY - 1)),
         ({"due": MAY_31}, Filter("fields.due", any_of=(MAY_31,))),
         ({"modified_at_epoch": date(2026, 5, 31)}, Filter("modified_at_epoch", at_least=MAY_31, at_most=1780271999)),
         ({"priority": 1 / 3}, Filter("fields.priority", any_of=(0.333333333333333,))),

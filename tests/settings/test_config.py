@@ -42,6 +42,8 @@ def test_boolean_when_set_by_the_environment_overrides_the_file(text: str, value
         ('home = "a\\u0000b"', "`home`"),
         ('require_source_checksum = "perhaps"', "`require_source_checksum`"),
         ("sinks = 3", "`sinks"),
+        ("tenants = true", "`tenants` must be one of optional, required, not true"),
+        ('engine = "spark"', "`engine` must be one of local, ray, not 'spark'"),
         ("[sink]\nfts = 3", "`sink"),
         ("chunks = ", ""),
         (b"\xff\xfe", ""),

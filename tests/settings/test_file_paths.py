@@ -93,6 +93,8 @@ def test_tilde_when_in_file_variable_or_flag_is_the_users_home(
     ("file", "what"),
     [
         ('home = "chunks/canonical/home"', r"chunksink\.toml: home: .*chunks/canonical"),
+        ('home = "chunks/links"', r"chunksink\.toml: home: .*chunks/links"),
+        ('home = "chunks/../chunks"', r"chunksink\.toml: home: .*chunks is the folder of the chunks"),
         ('sinks = ["jsonl"]\n[sink.jsonl]\nfolder = "chunks/manifest"', r"folder of \[sink\.jsonl\]: "),
     ],
 )

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from chunksink.search.filters import parse_filters
 from chunksink.settings.errors import ConfigError
 from chunksink.settings.fields import FieldOptions, FieldType
 from chunksink.sinks.capabilities import SupportsReader
@@ -73,6 +74,19 @@ def values(**metadata: Any) -> dict[str, Any]:
         ({"datetime": "9999-12-31T23:59:59Z"}, {"datetime": 253402300799}),
         ({"datetime": 2**53 - 1}, {}),
         ({"datetime": "0001-01-01T00:00:00+14:00"}, {}),
+        ({"datetime": 20260131}, {"datetime": 1769817600}),
+        ({"datetime": 20260131.0}, {"datetime": 1769817600}),
+        ({"datetime": 20260231}, {"datetime": 20260231}),
+        ({"datetime": 18991231}, {"datetime": 18991231}),
+        ({"datetime": "20260231"}, {}),
+        ({"datetime": 2026}, {"datetime": 1767225600}),
+        ({"datetime": "2026"}, {"datetime": 1767225600}),
+        ({"datetime": " 2026-02 "}, {"datetime": 1769904000}),
+        ({"datetime": "2026-13"}, {}),
+        ({"datetime": 12}, {"datetime": 12}),
+        ({"datetime": "12"}, {}),
+        ({"datetime": "1769817600"}, {"datetime": 1769817600}),
+        ({"datetime": "-1769817600123"}, {"datetime": -1769817601}),
         ({"datetime": "31.01.2026"}, {}),
         ({"datetime": "01/31/2026"}, {}),
         ({"strings": ["a", "a", "b", 7]}, {"strings": ["a", "b", "7"]}),
@@ -83,6 +97,15 @@ def values(**metadata: Any) -> dict[str, Any]:
 )
 def test_value_is_converted_or_left_out(raw: dict[str, Any], expected: dict[str, Any]) -> None:
     assert values(**raw) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["2026", "2026-07", "2026-07-14", "20260714", "1784000000", "2026-07-14T09:00:00+05:30"]
+)
+def test_time_means_the_same_in_a_chunk_and_in_a_filter(text: str) -> None:
+    [condition] = parse_filters([f"datetime>={text}"], FieldSet.of(TYPES))
+    stored = [values(datetime=raw) for raw in (text, int(text) if text.isdigit() else text)]
+    assert stored == [{"datetime": condition.at_least}] * 2
 
 
 @given(st.dictionaries(st.sampled_from([*TYPES, "other", "a.b", "ü"]), JUNK))

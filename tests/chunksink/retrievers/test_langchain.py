@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -14,9 +16,12 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_tests.integration_tests import RetrieversIntegrationTests
 from pydantic import ValidationError
 
+from chunksink.chunkbus.errors import extra_needed
 from chunksink.retrievers.langchain import ChunksinkRetriever
 from chunksink.search.errors import InvalidQuestion, NothingAnswered
 from chunksink.search.legs import Legs
+from chunksink.settings.fields import FieldOptions
+from chunksink.sinks.custom_fields import FieldSet
 from tests.chunksink.retrievers.support import CUSTOM, TICKETS, LegsIndex
 from tests.search.support import family, legs_over
 
@@ -134,3 +139,34 @@ def test_documents_have_custom_fields_and_metadata_and_filters_use_them(tmp_path
         (document,) = retriever.invoke("cat")
     metadata = {name: document.metadata[name] for name in ("priority", "due", "note")}
     assert metadata == {"priority": 2, "due": "2026-01-31T00:00:00Z", "note": "kept"}
+
+
+def test_values_of_the_same_name_are_all_kept(tmp_path: Path) -> None:
+    custom = FieldSet.of({"score": FieldOptions(type="number"), "note": FieldOptions(path="metadata.remark")})
+    metadata = {"score": 7, "remark": "a field", "note": "no field", "id": "T-1", "other": "x"}
+    ticket = family("a.md", "a cat", custom=custom, metadata=metadata)
+    with legs_over(tmp_path, [ticket]) as legs:
+        (document,) = ChunksinkRetriever(index=LegsIndex(replace(legs, fields=custom))).invoke("cat")
+    found = document.metadata
+    assert (found["id"], found["metadata.id"]) == (ticket.documents[0].id, "T-1")
+    assert (found["note"], found["metadata.note"]) == ("a field", "no field")
+    assert (found["score"] < 7, found["fields.score"]) == (True, 7)
+    assert (found["other"], found.keys() & {"metadata.other", "fields.note"}) == ("x", set())
+
+
+@pytest.mark.parametrize(
+    ("module", "package", "extra"),
+    [
+        ("langchain", "langchain_core.callbacks", "langchain"),
+        ("llamaindex", "llama_index.core.retrievers", "llamaindex"),
+    ],
+)
+def test_missing_package_names_its_extra(
+    module: str, package: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    monkeypatch.delitem(sys.modules, f"chunksink.retrievers.{module}", raising=False)
+    with pytest.raises(ModuleNotFoundError) as caught:
+        import_module(f"chunksink.retrievers.{module}")
+    assert extra_needed(extra) in str(caught.value)
+    assert (caught.value.name, type(caught.value.__cause__)) == (package, ModuleNotFoundError)
