@@ -35,6 +35,8 @@ class Discovery:
     other_kinds: Counter[str] = field(default_factory=Counter)
     unlisted: str | None = None
     """A folder that could not be listed, so vanished files in it are unknown."""
+    unmatched: tuple[str, ...] = ()
+    """The patterns that matched nothing, with their options: `--exclude drafts/`."""
 
     def contains(self, name: str) -> bool:
         """Whether a source is, or was, in one of the named folders."""
@@ -83,6 +85,7 @@ def discover(
             walk.discovery.scopes.append(scope)
         else:
             raise IngestRefused(f"{path} no longer exists; its sources keep their chunks, and --prune removes them")
+    walk.discovery.unmatched = (*walk.excluded.unmatched(), *walk.included.unmatched())
     return walk.discovery
 
 
@@ -93,6 +96,26 @@ def _former_scope(path: Path, roots: Roots, db: sqlite3.Connection) -> Scope | N
     if root is not None:
         scope = replace(scope, included=(*scope.included, f"{root.name_of(real)}/"))
     return scope if any(scope.contains(origin) for (origin,) in db.execute("select origin from family")) else None
+
+
+class _Patterns:
+    """The patterns of an option, and which of them have matched."""
+
+    def __init__(self, lines: Sequence[str], option: str) -> None:
+        self._spec, self._option = patterns(lines, option), option
+        self._matched: set[int] = set()
+
+    def match(self, path: str) -> bool:
+        result = self._spec.check_file(path)
+        if result.index is not None:  # the last one that matches, which decides
+            self._matched |= {number for number, one in enumerate(self._spec.patterns) if one.match_file(path)}
+        return bool(result.include)
+
+    def unmatched(self) -> Iterator[str]:
+        """The patterns that have matched nothing, except negated ones."""
+        for number, one in enumerate(self._spec.patterns):
+            if one.include and number not in self._matched:
+                yield f"{self._option} {one.pattern!s}"
 
 
 class _Walk:
@@ -110,8 +133,8 @@ class _Walk:
         self.discovery = Discovery()
         self._roots, self._db, self._options = roots, db, options
         self._suffixes, self._reads_without_suffix = tuple(filter(None, suffixes)), "" in suffixes
-        self._excluded = patterns(options.exclude, "--exclude")
-        self._included = patterns(options.include, "--include")
+        self.excluded = _Patterns(options.exclude, "--exclude")
+        self.included = _Patterns(options.include, "--include")
         self._outputs = {os.path.realpath(folder) for folder in outputs}
         self._named = {os.path.realpath(path) for path in paths}
         self._walked: set[str] = set()
@@ -142,7 +165,7 @@ class _Walk:
                 for entry in entries:
                     is_folder = _is_folder(entry)
                     path = f"{below}{entry.name}{'/' if is_folder else ''}"
-                    if entry.name.startswith(_HIDDEN) or self._excluded.match_file(path):
+                    if self.excluded.match(path) or entry.name.startswith(_HIDDEN):
                         continue
                     if is_folder:
                         if not self._skips_folder(entry, f"{prefix}{entry.name}/"):
@@ -162,9 +185,9 @@ class _Walk:
 
     def _is_source(self, name: str, path: str, uri: str) -> bool:
         has_suffix = name.lower().endswith(self._suffixes) or (self._reads_without_suffix and "." not in name)
-        if has_suffix or self._included.match_file(path):
+        if self.included.match(path) or has_suffix:
             return True
-        # A file that `--include` once brought in is still read if the option is left out.
+        # A file that was read once is still read, although it is neither included nor named now.
         return self._db.execute(_WAS_READ, [printable(uri), self._options.format]).fetchone() is not None
 
     def _leads_outside(self, link: str) -> bool:
@@ -211,7 +234,7 @@ class _Walk:
 
 
 _WAS_READ = """
-select 1 from source where uri = ?1 and ?2 in ('auto', format)
+select 1 from source where uri = ?1 and ?2 in ('auto', format) and (failures = 0 or families > 0)
 union select 1 from family where origin = ?1 and ?2 = 'auto'
 """
 

@@ -136,6 +136,7 @@ class Outcomes:
             missing=missing.families,
             missing_from=missing.names,
             gone=self._missing_folders(roots),
+            unmatched=discovery.unmatched,
         )
 
     def _left_out(self) -> tuple[dict[str, int], dict[str, tuple[str, ...]]]:

@@ -36,7 +36,8 @@ class IngestReport:
     code; `left_out_from` names the first sources of each code. `kinds` counts files by format; `other_kinds` counts
     files of no format by suffix. `missing` counts documents that their files no longer contain, or whose files have
     vanished or are excluded: they keep their chunks. `missing_from` names the first of these files or documents. `gone`
-    counts the sources of registered folders that no longer exist, by folder.
+    counts the sources of registered folders that no longer exist, by folder. `unmatched` are the patterns that matched
+    nothing, with their options: `--exclude drafts/`.
     """
 
     partition_key: str
@@ -61,6 +62,7 @@ class IngestReport:
     missing: int
     missing_from: tuple[str, ...]
     gone: Mapping[str, int]
+    unmatched: tuple[str, ...]
 
     def __repr__(self) -> str:
         counts = f"{self.processed:,} new or changed, {self.unchanged:,} unchanged, {self.failed:,} failed"

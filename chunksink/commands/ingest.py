@@ -173,6 +173,9 @@ def _notes(report: IngestReport) -> Iterator[str]:
         yield "read as " + ", ".join(f"{kind} {number:,}" for kind, number in report.kinds.items())
     if report.other_kinds:
         yield _skipped(report.other_kinds)
+    if report.unmatched:
+        named = ", ".join(map(printable, report.unmatched))
+        yield f"{named} matched nothing; patterns are relative to each named folder"
     if report.missing:
         named = some([printable(name) for name in report.missing_from], _SHOWN_NAMES, total=report.missing)
         missing = f"{counted(report.missing, 'source')} not found any more: {named}"

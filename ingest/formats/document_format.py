@@ -1,5 +1,6 @@
 """The base of formats whose files are one document: from the library's result to parts, places, chunks and notices."""
 
+import re
 import warnings
 from abc import abstractmethod
 from bisect import bisect_right
@@ -30,6 +31,17 @@ from chunksink.ingest.formats.registry import Format
 from chunksink.ingest.model import Empty, Family, Item, Notice, Source
 
 _MAX_FILE_BYTES = 512 * 2**20
+# Programs state these as the titles of documents that have none.
+_PLACEHOLDER = re.compile(
+    r"untitled(?: document)?"
+    r"|(?:document|dokument|(?:powerpoint[ -])?(?:presentation|präsentation)|book|mappe|arbeitsmappe)\d*",
+    re.IGNORECASE,
+)
+# The title of a PDF that Office printed, with the name of the file.
+_PRINTED = re.compile(
+    r"microsoft (?:word|powerpoint|excel) - ?(.*?)(?:\.(?:doc|dot|rtf|od|txt|ppt|pps|xls|csv)[a-z]{0,2})?",
+    re.IGNORECASE,
+)
 
 Places = dict[int, int | str]  # numbers of pages or slides, or names of sheets, by the offsets where they begin
 
@@ -59,7 +71,7 @@ class DocumentFormat(CutByPolicy, Format):
     """Packages whose versions may change the text. The first is recorded as the parser."""
     extra: ClassVar[str] = ""
     place_name: ClassVar[str] = ""
-    rules: ClassVar[str] = "1"
+    rules: ClassVar[str] = "2"
     """Increase it with every change to the format's code that changes chunks."""
 
     @property
@@ -141,10 +153,15 @@ def parts_of_lines(lines: Iterable[str], levels: Mapping[int, int], place: int |
 
 
 def with_metadata(document: Structure, stated: Mapping[str, str]) -> Structure:
-    """The document with the metadata that its file states, by the names of Dublin Core."""
+    """The document with the metadata that its file states, by the names of Dublin Core. A title such as `Untitled` does
+    not count."""
     names = {"title": "title", "language": "language", "created": "date", "date": "date"}
-    values = ((names[name], one_line(value)) for name, value in stated.items() if name in names)
-    found: dict[str, str | list[str]] = {name: value for name, value in values if value}
+    values = {names[name]: line for name, value in stated.items() if name in names and (line := one_line(value))}
+    title = values.pop("title", "")
+    title = printed[1] if (printed := _PRINTED.fullmatch(title)) else title
+    if title and not _PLACEHOLDER.fullmatch(title):
+        values["title"] = title
+    found: dict[str, str | list[str]] = {**values}
     if authors := list(filter(None, map(one_line, stated.get("creator", "").split(";")))):
         found["authors"] = authors
     return replace(document, metadata={**document.metadata, **found})

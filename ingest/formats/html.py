@@ -16,7 +16,7 @@ from chunksink.ingest.errors import SourceFailed
 from chunksink.ingest.formats.document_format import DocumentFormat, Places, with_metadata
 from chunksink.ingest.formats.markdown.addresses import LinkKind, classify
 from chunksink.ingest.formats.markdown.document import Link, Structure
-from chunksink.ingest.formats.markdown.normalise import one_line
+from chunksink.ingest.formats.markdown.normalise import one_line, refuse_binary
 
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _BLOCKS = (*_HEADINGS, "p", "div", "ul", "ol", "dl", "table", "pre", "blockquote", "section", "article", "hr")
@@ -75,9 +75,11 @@ def body_document(body: Any, resolve: Callable[[str], str], left_out: Counter[st
 
 
 def decode(data: bytes) -> str:
-    """Decodes by the byte order mark, else as UTF-8, else with the charset that the page names."""
+    """Decodes by the byte order mark, else as UTF-8, else with the charset that the page names. Raises SourceFailed for
+    binary data."""
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return data.decode("utf-16", "replace")
+    refuse_binary(data)
     with suppress(UnicodeDecodeError):
         return data.decode("utf-8-sig")
     found = _CHARSET.search(data[:65_536])

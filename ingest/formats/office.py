@@ -216,7 +216,7 @@ class EpubFormat(DocumentFormat):
     """Books: the chapters in reading order, without the table of contents."""
 
     name = "epub"
-    rules = "2"
+    rules = "3"
     suffixes = (".epub",)
     mime_type = "application/epub+zip"
     libraries = html.HtmlFormat.libraries

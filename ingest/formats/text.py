@@ -1,4 +1,5 @@
-"""Plain text. It is not converted to Markdown, whose escapes would appear in the text."""
+"""Plain text, reStructuredText, AsciiDoc and Org. They are not converted to Markdown, whose escapes would appear in the
+text."""
 
 import re
 from collections import Counter
@@ -11,36 +12,78 @@ from chunksink.ingest.formats.document_format import (
     Places,
     build_document,
     parts_of_lines,
-    with_metadata,
 )
 from chunksink.ingest.formats.markdown.document import Structure
-from chunksink.ingest.formats.markdown.normalise import clean, decode
+from chunksink.ingest.formats.markdown.normalise import clean, decode, one_line
 from chunksink.ingest.terminal import readable
 
 _CONTROLS = re.compile("[\x1b\b]")  # colours of a log, and words of manual pages that are overwritten to be bold
 # Three dots are an ellipsis or the end of a YAML document, and three backticks a fence: only four are an underline.
 _UNDERLINE = re.compile(r"([!-/:-@\[-_{-~])(?<!\.)\1+|([.`])\2{3,}")
+# Lines that may come before the title: fields, comments, labels and keywords.
+_FIELD = r":[^:\s][^:]*:(?:\s.*)?"
+_BEFORE_RST = re.compile(rf"{_FIELD}|\.\.(?:\s.*)?")
+_BEFORE_ASCIIDOC = re.compile(rf"{_FIELD}|//.*|\[.*\]\s*")
+_BEFORE_ORG = re.compile(rf"{_FIELD}|#.*")
+_ORG_COMMENT = re.compile(rf"{_FIELD}|#(?:\s.*)?")
+_ORG_KEYWORD = re.compile(r"#\+\w+:.*")
+_ORG_TITLE = re.compile(r"#\+title:(.*)", re.IGNORECASE)
+_ASCIIDOC_HEADING = re.compile(r"(={1,6})(?=[ \t].*[^\W_])[ \t]+(\S.*)")
+_ORG_HEADING = re.compile(r"(\*+)(?=[ \t].*[^\W_])[ \t]+(\S.*)")
 
 
 class TextFormat(DocumentFormat):
-    """Text, and markup that is read as text."""
+    """Text, and markup that is read as text except for its title and headings."""
 
     name = "text"
     suffixes = (".txt", ".text", ".rst", ".adoc", ".asciidoc", ".org")
     suffixes_if_asked = (".textile", ".wiki", ".tex", ".log", ".srt", ".vtt", "")
     source_type = "txt"
-    rules = "7"
+    rules = "8"
 
     def convert(self, data: bytes, left_out: Counter[str]) -> tuple[Structure, Places]:
         text = decode(data)
         notice_codes = frozenset({NUL_REMOVED} if "\0" in text else ())
         text = clean(readable(text) if _CONTROLS.search(text) else text)
-        document, _ = build_document(parts_of_lines(*_find_headings(text.split("\n"))))
-        heading = next((document.sections[1][0] for block in document.blocks[:1] if block.is_heading), "")
-        return replace(with_metadata(document, {"title": heading}), notice_codes=notice_codes), {}
+        lines, levels, title = _find_title(text.split("\n"))
+        document, _ = build_document(parts_of_lines(lines, levels))
+        return replace(document, metadata={"title": title} if title else {}, notice_codes=notice_codes), {}
 
 
-def _find_headings(lines: Sequence[str]) -> tuple[list[str], dict[int, int]]:
+def _find_title(lines: Sequence[str]) -> tuple[list[str], dict[int, int], str]:
+    """The lines without the signs of headings, the levels of the headings by line number, and the title or ""."""
+    if _ASCIIDOC_HEADING.fullmatch(_begin(lines, _BEFORE_ASCIIDOC)[1]):
+        before, (shown, levels) = _BEFORE_ASCIIDOC, _find_signed(lines, _ASCIIDOC_HEADING)
+    elif _ORG_KEYWORD.fullmatch(_begin(lines, _ORG_COMMENT)[1]):
+        before, (shown, levels) = _BEFORE_ORG, _find_signed(lines, _ORG_HEADING)
+    else:
+        before, (shown, levels) = _BEFORE_RST, _find_underlined(lines)
+    first = min(levels, default=len(shown))
+    end, _ = _begin(shown[:first], before)
+    titles = [found[1] for line in shown[:end] if (found := _ORG_TITLE.fullmatch(line))]
+    titles += shown[first : first + 1] if end == first else []
+    return shown, levels, next(filter(None, map(one_line, titles)), "")
+
+
+def _begin(lines: Sequence[str], before: re.Pattern[str]) -> tuple[int, str]:
+    """The first line that is not blank, none of these, and not indented below one of these; and its number."""
+    is_below = is_comment = False
+    for number, line in enumerate(lines):
+        if before.fullmatch(line):
+            is_below, is_comment = True, is_comment ^ line.startswith("////")
+        elif line.strip() and not is_comment and not (is_below and line[0].isspace()):
+            return number, line
+    return len(lines), ""
+
+
+def _find_signed(lines: Sequence[str], heading: re.Pattern[str]) -> tuple[list[str], dict[int, int]]:
+    """The lines without the signs of headings, and the levels of the headings by line number."""
+    found = {number: match for number, line in enumerate(lines) if (match := heading.fullmatch(line.rstrip()))}
+    shown = {number: match[2].removesuffix(f" {match[1]}") for number, match in found.items()}
+    return [shown.get(*line) for line in enumerate(lines)], {number: len(match[1]) for number, match in found.items()}
+
+
+def _find_underlined(lines: Sequence[str]) -> tuple[list[str], dict[int, int]]:
     """The lines without the underlines and overlines of headings, and the levels of the headings by line number."""
     shown: list[str] = []
     levels: dict[int, int] = {}

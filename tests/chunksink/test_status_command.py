@@ -245,7 +245,7 @@ def test_sources_that_the_last_ingest_could_not_read_are_counted(quick_shell: Sh
     shell = quick_shell
     write(shell, "notes/a.md", "# A\n\nA cat.\n")
     assert shell("ingest", "notes", "--sync").code == Exit.OK
-    (shell.folder / "notes" / "a.md").write_bytes("# A\n".encode("utf-16"))
+    (shell.folder / "notes" / "a.md").write_bytes(b"# A\n\x80")
     assert shell("ingest", "notes", "--sync").code == Exit.INVALID_INPUT
     assert shell("status", "--json").json["ingest_failures"] == 1
     assert "chunksink ledger" in shell("status").out

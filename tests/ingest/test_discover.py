@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from chunksink.ingest.codes import (
+    CHUNKING_FAILED,
     FILE_LINKED,
     FOLDER_IS_OUTPUT,
     FOLDER_LINKED,
@@ -57,12 +58,31 @@ def test_patterns_choose_as_in_a_gitignore_file(filled: Bench, options: dict[str
     assert found(filled, **options) == names
 
 
+def test_patterns_that_match_nothing_are_reported(filled: Bench) -> None:
+    exclude = ("# comment", "geheim/", "drafts/", "*.markdown", "b.markdown", "!x.md", ".git/", "docs/a.md")
+    report = filled.ingest(exclude=exclude, include=("*.md", "*.toml", "e.py"))
+    assert report.unmatched == ("--exclude geheim/", "--exclude docs/a.md", "--include *.toml")
+    assert filled.ingest().unmatched == ()
+
+
 def test_a_file_that_was_included_once_is_read_again_without_the_option(filled: Bench) -> None:
     filled.ingest(include=("*.py",))
     filled.write("e.py", "other words\n")
     report = filled.ingest()
     assert (report.processed, report.missing) == (1, 0)
     assert filled.texts()["docs/e.py"] == ["other words"]
+
+
+def test_a_file_of_another_kind_is_read_again_only_if_it_was_readable(filled: Bench) -> None:
+    filled.write("f.PNG", b"\x89PNG\r\n\x1a\n" + bytes(99))
+    assert [failure.code for failure in filled.ingest("f.PNG").failures] == [CHUNKING_FAILED]
+    filled.ingest("e.py")
+    report = filled.ingest()
+    assert (report.failed, report.other_kinds[".png"], report.kinds["text"]) == (0, 1, 1)
+    filled.write("e.py", bytes(99))
+    for _ in range(2):
+        assert [failure.source_uri for failure in filled.ingest().failures] == ["docs/e.py"]
+    assert filled.texts()["docs/e.py"] == ["# e.py"]
 
 
 def test_named_file_is_read_with_any_suffix(filled: Bench) -> None:

@@ -21,26 +21,39 @@ _SIGNS = "\x0b\x0c\x85\u2028\u2029"
 _SEPARATOR = re.compile(rf"(?P<edge>^[{_SIGNS}]+|[{_SIGNS}]+$)|[{_SIGNS}]", re.MULTILINE)
 _INVISIBLE = "\ufeff\u00ad\u2060"
 _NEVER_IN_TEXT = bytes(code for code in range(32) if chr(code) not in "\b\t\n\v\f\r\x1b")
+_KINDS = {
+    b"\x89PNG": "PNG image",
+    b"\xff\xd8\xff": "JPEG image",
+    b"GIF8": "GIF image",
+    b"PK\x03\x04": "ZIP archive or a document in one",
+    b"\x1f\x8b": "gzip file",
+    b"%PDF-": "PDF document",
+}
+"""Kinds of binary files by their first bytes."""
 
 
 def decode(data: bytes) -> str:
-    """The text of a UTF-8 source. Raises SourceFailed for other encodings and for binary data."""
-    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        remedy = "convert it: iconv -f UTF-16 -t UTF-8 OLD > NEW"
-        raise SourceFailed(CHUNKING_FAILED, f"it is UTF-16, but only UTF-8 is supported; {remedy}")
-    if b"\0" in data:
-        _refuse_binary(data)
+    """The text of a source in UTF-8, or in UTF-16 with a byte order mark. Raises SourceFailed for other encodings and
+    for binary data."""
     try:
+        if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            data = data.decode("utf-16").encode()
+        if b"\0" in data:
+            refuse_binary(data)
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        _refuse_binary(data)
+        refuse_binary(data)
         line = data.count(b"\n", 0, error.start) + 1
-        reason = f"not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}, line {line}; convert it to UTF-8"
-        remedy = "for a file from Windows: iconv -f WINDOWS-1252 -t UTF-8 OLD > NEW"
-        raise SourceFailed(CHUNKING_FAILED, f"{reason}; {remedy}") from error
+        place = f"byte 0x{data[error.start]:02x} at offset {error.start}, line {line}"
+        remedy = "convert it to UTF-8; for a file from Windows: iconv -f WINDOWS-1252 -t UTF-8 OLD > NEW"
+        raise SourceFailed(CHUNKING_FAILED, f"not {error.encoding.upper()}: {place}; {remedy}") from error
 
 
-def _refuse_binary(data: bytes) -> None:
+def refuse_binary(data: bytes) -> None:
+    """Raises SourceFailed for data with many control characters, which no text has, and for known kinds of data."""
+    kind = next((kind for start, kind in _KINDS.items() if data.startswith(start)), None)
+    if kind and not data.isascii():
+        raise SourceFailed(CHUNKING_FAILED, f"it is a {kind}, not text; leave it out with --exclude")
     strange = len(data) - len(data.translate(None, _NEVER_IN_TEXT))
     if strange > max(1, len(data) // 100):
         reason = f"{strange:,} of its {len(data):,} bytes are control characters; is it UTF-16 or binary?"

@@ -7,9 +7,10 @@ rows without column names.
 Overlap stays within a section. A last sentence that ends with a colon introduces the next passage, whose overlap may
 then be longer.
 
-A run is a sequence of blocks that a passage may combine. With `joins_blocks` it is a section, made of units: a list, a
-quote, or a block outside of both. Without it a run is one or more paragraphs, a list, a table or a code block, and
-every block is a unit. In this case prose without any word, such as a rule below a table, is added to the block above.
+A run is a sequence of blocks that a passage may combine. With `joins_blocks` it is front matter, or a section made of
+units: a list, a quote, or a block outside of both. Without it a run is one or more paragraphs, a list, a table or a
+code block, and every block is a unit. In this case prose without any word, such as a rule below a table, is added to
+the block above.
 """
 
 import re
@@ -65,8 +66,11 @@ def cut(document: Structure, policy: Policy) -> Iterator[Passage]:
 
 
 def _sections(document: Structure) -> Iterator[list[Block]]:
-    """The blocks of each section. A block that is never cut is a run by itself."""
-    for _, run in groupby(document.blocks, lambda block: (block.section, block.start if block.is_whole else -1)):
+    """The blocks of each section. Front matter is a run by itself, and so is a block that is never cut."""
+    for _, run in groupby(
+        document.blocks,
+        lambda block: (block.section, block.kind is Kind.FRONT_MATTER, block.start if block.is_whole else -1),
+    ):
         yield list(run)
 
 

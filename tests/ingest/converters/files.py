@@ -95,7 +95,7 @@ def epub(chapters: Mapping[str, str], parts: Mapping[str, str] | None = None) ->
     items = "".join(f'<item id="{path}" href="{path}" {texts}/>' for path in reversed(chapters))
     order = "".join(f'<itemref idref="{path}"/>' for path in chapters)
     creators = "<dc:creator>Ada</dc:creator><dc:creator>Bob</dc:creator>"
-    about = f"<metadata {_DUBLIN_CORE}><dc:title>Book</dc:title>{creators}</metadata>"
+    about = f"<metadata {_DUBLIN_CORE}><dc:title>On Bees</dc:title>{creators}</metadata>"
     head = '<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"><head><title/></head>'
     pages = {f"O/{path.replace('%20', ' ')}": f"{head}<body>{body}</body></html>" for path, body in chapters.items()}
     root = '<container><rootfiles><rootfile full-path="O/c.opf"/></rootfiles></container>'

@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chunksink.ingest.codes import CHUNKING_FAILED
+from chunksink.ingest.errors import SourceFailed
 from chunksink.ingest.formats.html import HtmlFormat, html_to_markdown
 from tests.conftest import examples
 from tests.ingest.converters.support import page, read
@@ -53,6 +55,21 @@ def test_page_is_decoded_as_utf_8_or_as_its_head_names(charset: str, codec: str,
     html = f'<html><head><meta http-equiv="Content-Type" content="text/html; charset={charset}"></head><p>{text}'
     assert read(HtmlFormat(), html.encode(codec)).text == text
     assert read(HtmlFormat(), html.encode()).text == text, "most pages that name another encoding were saved as UTF-8"
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"\x89PNG\r\n\x1a\n" + bytes(range(256)), "it is a PNG image"),
+        (b"<p>" + bytes(range(32)) * 4, "control characters"),
+        (b"<p>" + bytes(range(256)), "control characters"),
+        ("<p>Words".encode("utf-16-le"), "UTF-16"),
+    ],
+)
+def test_binary_data_is_no_page(data: bytes, reason: str) -> None:
+    with pytest.raises(SourceFailed, match=reason) as failed:
+        read(HtmlFormat(), data)
+    assert failed.value.code == CHUNKING_FAILED
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from tests.ingest.converters.files import (
     slide_table,
     style,
 )
-from tests.ingest.converters.support import Reading, read
+from tests.ingest.converters.support import Reading, page, read
 
 NUMBER = '<a:p><a:fld type="slidenum"><a:t>17</a:t></a:fld></a:p>'
 
@@ -108,7 +108,7 @@ def test_book_is_read_in_order_of_its_spine() -> None:
     found = read(EpubFormat(), epub(chapters), "a.epub")
     assert found.text == "# First\n\nopening end, in, out\n\n# Last\n\nfinal end, in, out"
     assert found.links == ["https://ex.com/"] * 2
-    assert (found.metadata["title"], found.metadata["authors"]) == ("Book", ["Ada", "Bob"])
+    assert (found.metadata["title"], found.metadata["authors"]) == ("On Bees", ["Ada", "Bob"])
     assert "anchor" not in found.metadata
 
 
@@ -164,6 +164,23 @@ def test_metadata_is_what_file_states_else_its_title() -> None:
     assert stated.metadata["authors"] == ["A. <C>", "Bob"]
     titled = word(styled("The title", "Titel") + paragraph("Text."))
     assert (titled.metadata["title"], titled.metadata.get("anchor")) == ("The title", None)
+
+
+@pytest.mark.parametrize(
+    ("stated", "title"),
+    [
+        *((name, "The heading") for name in ("Untitled", "untitled document", "DOCUMENT", "Dokument1", "Book2")),
+        *((name, "The heading") for name in ("PowerPoint Presentation", "PowerPoint-Präsentation", "Presentation2")),
+        *((f"Microsoft Word - {name}", "The heading") for name in ("Document12.docx", "Arbeitsmappe", "")),
+        ("Microsoft Word - Plan 1.5.docx", "Plan 1.5"),
+        ("Microsoft PowerPoint - Talk", "Talk"),
+        ("Book of bees", "Book of bees"),
+    ],
+)
+def test_title_that_a_program_has_filled_in_does_not_count(stated: str, title: str) -> None:
+    assert word(styled("The heading", "Titel"), **properties(title=stated)).metadata["title"] == title
+    assert page(f"<title>{stated}</title><h1>The heading</h1>").metadata["title"] == title
+    assert slides(pptx(shape("Text."), parts=properties(title=stated))).metadata["title"] in (title, "a")
 
 
 def test_tables_lists_and_notes_are_kept() -> None:

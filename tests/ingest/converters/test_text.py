@@ -60,11 +60,78 @@ def test_underlined_lines_are_headings() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["two lines\nand\n-----\n", "A    B\n---  ---\n", "```\nls\n```\n", "= AsciiDoc\ntext\n"]
+    "text",
+    [
+        *("two lines\nand\n-----\n", "A    B\n---  ---\n", "```\nls\n```\n", "* a\n* b\n", "= = =\ntext\n"),
+        *("text\n\n= later sign\n", "# no keyword\n\n* a\n"),
+    ],
 )
 def test_line_that_resembles_a_heading_is_text(text: str) -> None:
     assert plain(text).headings == []
     assert plain(text).text.split() == text.split()
+
+
+ASCIIDOC = """////
+License
+////
+// comment
+:toc: left
+
+[#tool]
+= The Tool
+Ada
+
+Usage
+-----
+
+== Use ==
+=== More
+"""
+ORG = """# -*- mode: org -*-
+#+AUTHOR: Ada
+#+title:  The Tool
+
+What it is for.
+-----
+* Use
+** TODO More
+*bold* words
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "title", "headings"),
+    [
+        (ASCIIDOC, "The Tool", [["The Tool"], ["The Tool", "Use"], ["The Tool", "Use", "More"]]),
+        ("== Use\n\n= Top\n", "Use", [["Use"], ["Top"]]),
+        (ORG, "The Tool", [["Use"], ["Use", "TODO More"]]),
+        ("#+AUTHOR: Ada\n* Use\n", "Use", [["Use"]]),
+        ("#+AUTHOR: Ada\nWords.\n* Use\n", "a", [["Use"]]),
+        (":PROPERTIES:\n:ID: 1\n:END:\n#+TITLE: Tool\n", "Tool", []),
+    ],
+)
+def test_headings_of_asciidoc_and_org(text: str, title: str, headings: list[list[str]]) -> None:
+    found = plain(text)
+    assert (found.metadata["title"], found.headings) == (title, headings)
+
+
+def test_text_of_asciidoc_and_org_stays() -> None:
+    assert plain(ASCIIDOC).text.endswith("[#tool]\n\nThe Tool\nAda\n\nUsage\n-----\n\nUse\n\nMore")
+    assert plain(ORG).text.endswith("What it is for.\n-----\n\nUse\n\nTODO More\n*bold* words")
+
+
+@pytest.mark.parametrize(
+    ("before", "title"),
+    [
+        (".. _tool:\n\n", "The Tool"),
+        (".. comment\n   of two lines\n\n..\n   another\n\n:orphan:\n:author: Ada\n\n", "The Tool"),
+        ("Words.\n\n", "a"),
+        ("   Words.\n\n", "a"),
+        (".. comment\n\nWords.\n\n", "a"),
+    ],
+)
+def test_title_may_come_below_labels_comments_and_fields(before: str, title: str) -> None:
+    assert plain(before + REST).metadata["title"] == title
 
 
 @settings(max_examples=examples(300), deadline=None)

@@ -94,5 +94,5 @@ def test_front_matter_is_kept_and_v1_keeps_directives(tmp_path: Path) -> None:
     file = tmp_path / "a.mdx"
     file.write_text("---\ntitle: A\n---\nimport A from 'a'\n\n:::note\n\nText.\n\n:::\n")
     format_ = MarkdownFormat()
-    assert texts(read_items(format_.with_policy(V2), file)) == [["---\ntitle: A\n---\nText."]]
+    assert texts(read_items(format_.with_policy(V2), file)) == [["---\ntitle: A\n---", "Text."]]
     assert any(":::note" in text for text in texts(read_items(format_, file))[0])

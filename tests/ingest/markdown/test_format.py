@@ -1,5 +1,6 @@
 """The format as a whole: a file in, a family and notices out."""
 
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from pathlib import Path
 
 import pytest
@@ -93,6 +94,14 @@ def test_unclosed_fence_is_reported(text: str, codes: list[str]) -> None:
 
 
 BINARY = r"control characters.*iconv.*--exclude"
+KINDS = {
+    b"\x89PNG\r\n\x1a\n": "PNG image",
+    b"\xff\xd8\xff\xe0": "JPEG image",
+    b"GIF89a": "GIF image",
+    b"PK\x03\x04": "ZIP archive",
+    b"\x1f\x8b\x08": "gzip file",
+    b"%PDF-1.7\n": "PDF document",
+}
 SEPARATORS = ["\x0b", "\x0c", "\x85", "\u2028", "\u2029"]
 
 
@@ -113,17 +122,24 @@ def test_separator_in_code_adds_no_line_and_no_indentation(sign: str) -> None:
     [
         (b"# Top\n\xff\n", r"0xff at offset 6, line 2"),
         ("Müller".encode("windows-1252"), r"byte 0xfc at offset 1, line 1.*iconv -f WINDOWS-1252"),
-        *(("\ufeff# A".encode(f"utf-16-{order}"), "iconv -f UTF-16 -t UTF-8") for order in ("le", "be")),
+        *(("\ufeff你好".encode(f"utf-16-{order}") + b"\xd8", "not UTF-16") for order in ("le", "be")),
+        *((bom + bytes(20), BINARY) for bom in (BOM_UTF16_LE, BOM_UTF16_BE)),
         *(("Привет мир".encode(f"utf-16-{order}"), BINARY) for order in ("le", "be")),
         *((text.encode("utf-16-le"), BINARY) for text in ("ok", "Plain words", "Words. " * 10_000)),
         (b"\x7fELF" + bytes(range(32)) + b"words " * 100, BINARY),
-        (b"\x89PNG\r\n\x1a\n\x01\x02\x03\xff\xfe", BINARY),
+        *((start + bytes(range(256)), f"it is a {kind}") for start, kind in KINDS.items()),
+        (b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n1 0 obj", "it is a PDF document"),
     ],
 )
 def test_decode_when_not_utf8_is_refused_with_the_remedy(data: bytes, reason: str) -> None:
     with pytest.raises(SourceFailed, match=reason) as failure:
         chunks_of(data)
     assert failure.value.code == CHUNKING_FAILED
+
+
+@pytest.mark.parametrize("codec", ["utf-16-le", "utf-16-be"])
+def test_utf_16_with_a_byte_order_mark_is_text(codec: str) -> None:
+    assert chunks_of("\ufeff# Größe\r\n\r\nWörter 🦓.".encode(codec))[0]["text"] == "# Größe\n\nWörter 🦓."
 
 
 @pytest.mark.parametrize("data", [b"a\0b", b"\0\0" + b"x" * 198, b"\x01\x02\x1b[1mbold"])

@@ -3,14 +3,18 @@
 import pytest
 
 from chunksink.ingest.formats.markdown.document import Kind
+from chunksink.ingest.formats.markdown.policy import POLICIES, Policy
 from chunksink.ingest.formats.markdown.structure import parse
 from tests.ingest.markdown.support import chunks_of
 
 
-def test_front_matter_is_a_chunk_and_gives_metadata() -> None:
-    text = "---\ntitle: 'The Book'\nauthor: Ada\ndate: 2024-05-01\nlang: en\n---\n\n# Chapter\n"
-    front, chapter = chunks_of(text)
+@pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
+@pytest.mark.parametrize("body", ["# Chapter\n", "Words without a heading."])
+def test_front_matter_is_a_chunk_and_gives_metadata(policy: Policy, body: str) -> None:
+    text = f"---\ntitle: 'The Book'\nauthor: Ada\ndate: 2024-05-01\nlang: en\n---\n\n{body}"
+    front, chapter = chunks_of(text, policy=policy)
     assert front["text"].startswith("---\ntitle") and front["metadata"]["kind"] == "front_matter"
+    assert chapter["text"] == body.strip()
     assert chapter["metadata"]["title"] == "The Book"
     assert chapter["metadata"]["authors"] == ["Ada"]
     assert chapter["metadata"]["year"] == 2024

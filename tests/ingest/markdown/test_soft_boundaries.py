@@ -146,7 +146,7 @@ def check(text: str) -> None:
     for policy in (SMALL_V2, V2):
         document = parse(text)
         passages = list(cut(document, policy))
-        for _, of_section in groupby(passages, key=lambda passage: passage.section):
+        for _, of_section in groupby(passages, key=lambda one: (one.section, one.kind is Kind.FRONT_MATTER)):
             section = list(of_section)
             assert len(section) == 1 or min(own_tokens(document.text, one) for one in section) >= policy.minimum
         records = chunks_of(text, policy=policy)
