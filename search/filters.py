@@ -207,9 +207,7 @@ def _known(name: str, known: Mapping[str, FilterField], fields: FieldSet) -> Fil
     if fields.get(name) is not None:
         raise InvalidFilter(f"{name} cannot be filtered: [fields.{name}] has filter = false")
     near = suggestion(name.rpartition(".")[2], known)  # of metadata.topic, only topic is a name
-    raise InvalidFilter(
-        f"{name!r:.100} cannot be filtered{near}; these fields can: {', '.join(sorted(known))}"
-    )
+    raise InvalidFilter(f"{name!r:.100} cannot be filtered{near}; these fields can: {', '.join(sorted(known))}")
 
 
 def _parts(text: str) -> tuple[str, str, str]:

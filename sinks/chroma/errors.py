@@ -27,6 +27,8 @@ class StaleIndex(Transient):
 
 
 _BROKEN = ("hnsw", "segment", "corrupt", "malformed", "not a database", "pickle")
+_DISK = ("disk i/o error", "database or disk is full", "failed to apply logs to the metadata segment")
+"""Messages on a full disk. The failed call keeps its lock, so a second one might wait forever."""
 _BUSY = ("locked", "busy", "timed out", "timeout")
 
 
@@ -42,7 +44,11 @@ def translate_errors(where: str) -> AbstractContextManager[None]:
 
 
 def _ours(where: str, error: BaseException) -> SinkError | None:
-    if not isinstance(where, Address) and (remedy := shortage(error)) is not None:
+    is_embedded = not isinstance(where, Address)
+    if is_embedded and any(words in str(error).lower() for words in _DISK):
+        full = "make room on that disk, and run it again"
+        return OutOfResources(f"Chroma at {where} cannot write ({error}): {full}. If it has room, {REPAIR_REBUILDS}")
+    if is_embedded and (remedy := shortage(error)) is not None:
         return OutOfResources(f"Chroma at {where} lacks resources ({error}): {remedy}, and run it again")
     if type(error).__name__ == "PanicException":  # from the embedded engine; not an `Exception`
         return BuildBroken(f"Chroma crashed on {where} ({error}): {REPAIR_REBUILDS}")

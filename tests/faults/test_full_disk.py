@@ -160,3 +160,32 @@ def test_small_disk_leaves_nothing_half_written(small_disk: Path, tmp_path: Path
         after(folder, "fts", wanted)
         shutil.rmtree(folder)
     assert ended[0] != "ok"
+
+
+WRITE = """
+import resource, sys
+from pathlib import Path
+from chunksink.sinks.conformance.samples import DIMENSIONS, family, marker
+from chunksink.sinks.errors import OutOfResources
+from chunksink.sinks.retry import RetryPolicy, with_retries
+from tests.support.local_engines import chroma
+
+sink = with_retries(chroma(Path(sys.argv[1])), RetryPolicy(deadline_seconds=30))
+build = sink.create(marker(), DIMENSIONS)
+limit = int(sys.argv[2])
+resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+try:
+    for number in range(100):
+        build.replace([family(f"{number}", ["word " * 2000])])
+        build.flush()
+except OutOfResources:
+    print("refused")
+"""
+
+
+@pytest.mark.parametrize("limit", [500_000, 600_000])  # with two different messages of Chroma
+def test_write_to_embedded_chroma_on_a_full_disk_is_not_repeated(limit: int, tmp_path: Path) -> None:
+    """Chroma's failed call keeps its lock, so a second one would wait forever."""
+    command = [sys.executable, "-c", WRITE, str(tmp_path), str(limit)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout == "refused\n", done.stderr
