@@ -3,6 +3,7 @@
 --chunks, --home, --index and --config are not passed to a command: `config_from` reads them.
 """
 
+import os
 import shlex
 from collections.abc import Callable
 from functools import partial
@@ -139,6 +140,9 @@ def config_from(*, uses_sinks: bool = True, **flags: Any) -> Config:
     if ray and config.engine != "ray":
         raise click.UsageError(f"{_flag(next(iter(ray)))} needs --engine ray")
     kept = keep_live_sinks(config) if uses_sinks else config
+    unused = sorted(config.sink.keys() - {*kept.sinks})
+    if uses_sinks and config.has_default_sinks and unused and MEILI_URL not in os.environ:
+        note(f"note: {unused[0]} has options, but is not used: no setting names it in `sinks`", severity="warning")
     if kept is not config:
         stays = f"note: {MEILI_URL} is set, but the words of this index are in fts, which stays in use"
         note(f"{stays}. To move it to Meilisearch, set `sinks` in {CONFIG_FILE}")

@@ -110,7 +110,12 @@ class Outcomes:
     ) -> IngestReport:
         outcomes = Counter(dict(self._db.execute("select outcome, count(*) from found group by outcome")))
         placement = self._stamp.placement
-        values = {"only": placement.only, "vanished": VANISHED, "not_in_file": NOT_IN_FILE}
+        values = {
+            "only": placement.only,
+            "tenant": self._tenant,
+            "vanished": VANISHED,
+            "not_in_file": NOT_IN_FILE,
+        }
         documents, chunks, own, pruned = self._db.execute(_COUNTS, values).fetchone()
         left_out, left_out_from = self._left_out()
         return IngestReport(
@@ -137,6 +142,7 @@ class Outcomes:
             missing_from=missing.names,
             gone=self._missing_folders(roots),
             unmatched=discovery.unmatched,
+            elsewhere=tuple(partition for (partition,) in self._db.execute(_ELSEWHERE, values)),
         )
 
     def _left_out(self) -> tuple[dict[str, int], dict[str, tuple[str, ...]]]:
@@ -220,6 +226,9 @@ select found.uri, :tenant, found.format, coalesce(found.versions, ''), :placemen
   ),
   found.codes, found.failures
 from found where found.outcome is not null
+"""
+_ELSEWHERE = """
+select distinct partition from family where partition <> :only and tenant = :tenant and origin in (select uri from found) order by partition
 """
 _COUNTS = """
 select count(*), total(chunks),

@@ -176,6 +176,9 @@ def _notes(report: IngestReport) -> Iterator[str]:
     if report.unmatched:
         named = ", ".join(map(printable, report.unmatched))
         yield f"{named} matched nothing; patterns are relative to each named folder"
+    if report.elsewhere:
+        others = some(report.elsewhere, _SHOWN_NAMES)
+        yield f"these files also have chunks in {others}, not updated; to update them: --partition {report.elsewhere[0]}"
     if report.missing:
         named = some([printable(name) for name in report.missing_from], _SHOWN_NAMES, total=report.missing)
         missing = f"{counted(report.missing, 'source')} not found any more: {named}"

@@ -20,6 +20,7 @@ from chunksink.session import live_dimensions, open_one_sink
 from chunksink.settings.config import Config
 from chunksink.settings.file_paths import shipped_settings_file
 from chunksink.settings.index_settings import Difference, as_file, differences, patch_of, resets, unknown
+from chunksink.settings.meilisearch_defaults import EMBEDDERS
 from chunksink.sinks.meilisearch import MeilisearchSink
 
 _SINK = "meilisearch"
@@ -135,7 +136,7 @@ def _opened(**instead: Any) -> Iterator[tuple[Config, MeilisearchSink]]:
 
 
 def _warnings(desired: dict[str, Any], live: dict[str, Any]) -> Iterator[Note]:
-    if names := unknown(desired, live):
+    if names := unknown({name: value for name, value in desired.items() if name != EMBEDDERS}, live):
         yield Note(f"warning: Meilisearch has no setting {', '.join(names)}; it refuses the whole file")
     if names := resets(desired, live):
         yield Note(f"warning: the file does not name {', '.join(names)}; apply and sync reset them to their defaults")

@@ -49,6 +49,16 @@ def test_addresses_are_not_fetched(shell: Shell) -> None:
     assert "Error: https://example.com/a is an address" in refused.err
 
 
+def test_chunks_of_the_same_files_in_another_partition_are_noted(shell: Shell) -> None:
+    write(shell, "docs/a.md", "# A")
+    assert shell("ingest", "docs", "--partition", "mine", "--json").json["elsewhere"] == []
+    ended = shell("ingest", "docs", "--prune", "--json")
+    assert ended.json["elsewhere"] == ["mine"]
+    assert "--partition mine" in shell("ingest", "docs").err
+    write(shell, "docs/b.md", "# B")
+    assert shell("ingest", "docs", "--tenant", "acme", "--partition", "acme", "--json").json["elsewhere"] == []
+
+
 def test_failure_is_reported_with_code_place_and_reason(shell: Shell) -> None:
     write(shell, "docs/a.md", "# A")
     write(shell, "docs/b.md", b"\xff")

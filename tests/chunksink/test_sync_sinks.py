@@ -346,3 +346,12 @@ def test_index_in_meilisearch_without_meili_url_is_refused_and_unchanged(
     monkeypatch.delenv("MEILI_URL")
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts,chroma")
     assert set(shell("sync", "--json").json["sinks"]) == {"fts", "chroma"}
+
+
+def test_options_of_a_sink_that_is_not_used_are_noted(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CHUNKSINK_SINKS", raising=False)
+    Path("chunksink.toml").write_text('[sink.jsonl]\nfolder = "out"\n', encoding="utf-8")
+    shell.commit("p1", A)
+    assert "jsonl has options, but is not used" in shell("status").err
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,jsonl")
+    assert "jsonl has options" not in shell("status").err
