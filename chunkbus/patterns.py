@@ -5,7 +5,9 @@ import unicodedata
 
 VOWEL_SIGNS = "".join(sign for sign in map(chr, range(0x900, 0xE00)) if unicodedata.category(sign).startswith("M"))
 r"""Vowel signs and the like of the scripts of India and Sri Lanka. They are parts of words, but not in `\w`."""
-LETTER = rf"(?:[^\W_]|[{VOWEL_SIGNS}])"
+INDIC = "\u0900-\u0963\u0966-\u0dff"
+"""A range with all signs of these scripts except full stops."""
+LETTER = rf"(?:[^\W_]|[{INDIC}])"
 """A letter, vowel sign or digit."""
 _HAS_POSSESSIVE_GROUPS = sys.version_info >= (3, 11, 5)
 

@@ -228,7 +228,8 @@ select found.uri, :tenant, found.format, coalesce(found.versions, ''), :placemen
 from found where found.outcome is not null
 """
 _ELSEWHERE = """
-select distinct partition from family where partition <> :only and tenant = :tenant and origin in (select uri from found) order by partition
+select distinct partition from family
+where partition <> :only and tenant = :tenant and origin in (select uri from found) order by partition
 """
 _COUNTS = """
 select count(*), total(chunks),

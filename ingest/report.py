@@ -37,8 +37,8 @@ class IngestReport:
     files of no format by suffix. `missing` counts documents that their files no longer contain, or whose files have
     vanished or are excluded: they keep their chunks. `missing_from` names the first of these files or documents. `gone`
     counts the sources of registered folders that no longer exist, by folder. `unmatched` are the patterns that matched
-    nothing, with their options: `--exclude drafts/`. `elsewhere` names partitions that have chunks of the same files and
-    were not updated, because another partition was requested.
+    nothing, with their options: `--exclude drafts/`. `elsewhere` names partitions that have chunks of the same files
+    and were not updated, because another partition was requested.
     """
 
     partition_key: str

@@ -67,8 +67,14 @@ def _words(token: Token) -> str:
 
 def pattern_of(snippets: Iterable[Sequence[Piece]]) -> re.Pattern[str]:
     """Matches the words that the engine marked in any of its snippets."""
-    patterns = {pattern for found in snippets for pattern in _patterns(found)}
-    return re.compile("|".join(sorted(patterns, key=len, reverse=True)) or "(?!)", re.IGNORECASE)
+    words: dict[tuple[str, str], set[str]] = {}
+    for before, word, after in (word for found in snippets for word in _words_with_bounds(found)):
+        words.setdefault((before, after), set()).add(word)
+    patterns = [
+        f"{before}(?:{'|'.join(sorted(of_kind, key=len, reverse=True))}){after}"
+        for (before, after), of_kind in sorted(words.items(), reverse=True)  # whole words first
+    ]
+    return re.compile("|".join(patterns) or "(?!)", re.IGNORECASE)
 
 
 def snippet(found: Sequence[Piece], document: Document, words: re.Pattern[str]) -> tuple[Piece, ...]:
@@ -127,15 +133,16 @@ def _best(text: str, words: re.Pattern[str]) -> tuple[Piece, ...]:
     return marked(shown, (match.span() for match in words.finditer(shown)))
 
 
-def _patterns(found: Sequence[Piece]) -> Iterator[str]:
-    """They match whole words, unless the engine found a part of a word."""
+def _words_with_bounds(found: Sequence[Piece]) -> Iterator[tuple[str, str, str]]:
+    """Patterns of the marked words, and of what must be before and after them: no letter, unless the engine found a
+    part of a word."""
     around = ["", *(piece.text.strip("*~`") for piece in found), ""]  # these may split a word
     for before, piece, after in zip(around, found, around[2:], strict=False):
         if piece.match and piece.text.strip():
             word = r"[\W_]+".join(map(re.escape, _BETWEEN_WORDS.split(piece.text)))
-            if not before[-1:].isalnum() and piece.text[:1] < SPACELESS:
-                word = f"(?<!{LETTER}){word}"
-            yield word if after[:1].isalnum() or piece.text[-1:] >= SPACELESS else f"{word}(?!{LETTER})"
+            is_begin = not before[-1:].isalnum() and piece.text[:1] < SPACELESS
+            is_end = not after[:1].isalnum() and piece.text[-1:] < SPACELESS
+            yield f"(?<!{LETTER})" if is_begin else "", word, f"(?!{LETTER})" if is_end else ""
 
 
 def beginning(text: str, most: int) -> str:

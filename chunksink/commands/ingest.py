@@ -178,7 +178,8 @@ def _notes(report: IngestReport) -> Iterator[str]:
         yield f"{named} matched nothing; patterns are relative to each named folder"
     if report.elsewhere:
         others = some(report.elsewhere, _SHOWN_NAMES)
-        yield f"these files also have chunks in {others}, not updated; to update them: --partition {report.elsewhere[0]}"
+        remedy = f"to update them: --partition {report.elsewhere[0]}"
+        yield f"these files also have chunks in {others}, which were not updated; {remedy}"
     if report.missing:
         named = some([printable(name) for name in report.missing_from], _SHOWN_NAMES, total=report.missing)
         missing = f"{counted(report.missing, 'source')} not found any more: {named}"

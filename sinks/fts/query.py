@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
-from chunksink.chunkbus.patterns import VOWEL_SIGNS, possessive
+from chunksink.chunkbus.patterns import INDIC, possessive
 from chunksink.sinks.fts.word_forms import composed
 from chunksink.sinks.values import LONE_SURROGATE
 
@@ -23,9 +23,9 @@ _SPACELESS = (
     "\U0001b000-\U0001b16f\U00020000-\U000323af"
 )
 RUN = re.compile(f"[{_SPACELESS}]+")
-SPACED = rf"(?:[^\W_{_SPACELESS}]|[{VOWEL_SIGNS}])"
+SPACED = rf"(?:[^\W_{_SPACELESS}]|[{INDIC}])"
 """A letter or digit of all other scripts."""
-TOKEN = re.compile(rf"(?:[^\W_{_SPACELESS}]+|[{VOWEL_SIGNS}]+)+|[{_SPACELESS}]+")
+TOKEN = re.compile(rf"(?:[^\W_{_SPACELESS}]+|[{INDIC}]+)+|[{_SPACELESS}]+")
 
 
 def is_spaceless(text: str) -> bool:

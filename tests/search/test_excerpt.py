@@ -30,6 +30,10 @@ def displayed(text: str, document: Document = MARKDOWN) -> list[Piece]:
     return list(excerpt(snippet(found, document, pattern_of([found])) if "‹" in text else (), document))
 
 
+def test_vowel_signs_are_parts_of_words() -> None:
+    assert displayed("‹दान› दाना दून", PLAIN) == pieces("‹दान› दाना दून")
+
+
 def test_texts_are_cut_between_words() -> None:
     assert beginning("one two", 7) == ending("one two", 7) == "one two"
     assert beginning("one two three", 9) == "one two …"
