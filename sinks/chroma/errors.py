@@ -1,6 +1,7 @@
 """Translates Chroma's errors into ours. Only this module depends on the texts of Chroma's messages."""
 
 import json
+import re
 from contextlib import AbstractContextManager
 from functools import partial
 
@@ -27,7 +28,9 @@ class StaleIndex(Transient):
 
 
 _BROKEN = ("hnsw", "segment", "corrupt", "malformed", "not a database", "pickle")
-_DISK = ("disk i/o error", "database or disk is full", "failed to apply logs to the metadata segment")
+_DISK = re.compile(
+    "disk i/o error|database or disk is full|failed to apply logs to the metadata segment$", re.IGNORECASE
+)
 """Messages on a full disk. The failed call keeps its lock, so a second one might wait forever."""
 _BUSY = ("locked", "busy", "timed out", "timeout")
 
@@ -45,7 +48,7 @@ def translate_errors(where: str) -> AbstractContextManager[None]:
 
 def _ours(where: str, error: BaseException) -> SinkError | None:
     is_embedded = not isinstance(where, Address)
-    if is_embedded and any(words in str(error).lower() for words in _DISK):
+    if is_embedded and _DISK.search(str(error)):
         full = "make room on that disk, and run it again"
         return OutOfResources(f"Chroma at {where} cannot write ({error}): {full}. If it has room, {REPAIR_REBUILDS}")
     if is_embedded and (remedy := shortage(error)) is not None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
-from chunksink.chunkbus.patterns import INDIC, possessive
+from chunksink.chunkbus.patterns import INDIC_SIGN, possessive
 from chunksink.sinks.fts.word_forms import composed
 from chunksink.sinks.values import LONE_SURROGATE
 
@@ -23,9 +23,9 @@ _SPACELESS = (
     "\U0001b000-\U0001b16f\U00020000-\U000323af"
 )
 RUN = re.compile(f"[{_SPACELESS}]+")
-SPACED = rf"(?:[^\W_{_SPACELESS}]|[{INDIC}])"
+SPACED = rf"(?:[^\W_{_SPACELESS}]|{INDIC_SIGN})"
 """A letter or digit of all other scripts."""
-TOKEN = re.compile(rf"(?:[^\W_{_SPACELESS}]+|[{INDIC}]+)+|[{_SPACELESS}]+")
+TOKEN = re.compile(f"{SPACED}+|[{_SPACELESS}]+")
 
 
 def is_spaceless(text: str) -> bool:
@@ -46,7 +46,7 @@ _JOINT = re.compile("[!-/:-@\\[-`{-~\u2010-\u2015]+")
 _JOINED_WORDS = re.compile(r"(?<![^\W\d_])[^\W\d_]++" + possessive(r"(?:[-./&\u2010-\u2015]|::)[^\W\d_]++", "+"))
 _POSSESSIVE = re.compile("['\u2019]s$", re.IGNORECASE)
 # C++, C#, .NET: words whose sign changes the meaning.
-_SIGNED = re.compile(rf"(?<![\w.])(?:\.(?!\d)({SPACED}+)|({SPACED}+)[+#]+)(?!{SPACED})")
+_SIGNED = re.compile(rf"(?<![\w.])(?<!{INDIC_SIGN})(?:\.(?!\d)({SPACED}+)|({SPACED}+)[+#]+)(?!{SPACED})")
 _NAMED = re.compile(r"[\d_]")
 _DIGIT = re.compile(r"\d")
 _YEAR = re.compile("(?:19|20)[0-9]{2}")

@@ -48,6 +48,11 @@ def test_vowel_signs_are_parts_of_words(build: FtsBuild, reader: FtsReader, quer
     assert [piece.text for piece in reader.snippets(query, hits)[hits[0]] if piece.match] == [query.strip('"')]
 
 
+def test_long_word_with_vowel_signs_is_parsed_at_once() -> None:
+    """An ambiguous expression for letters would take forever."""
+    assert parse("कि" * 2_000).words == ("कि" * 2_000,)
+
+
 def test_correction_changes_one_letter_of_a_short_word(build: FtsBuild, reader: FtsReader) -> None:
     fill(build, {"plan": "die künftigen Aufgaben", "mail": "we receive many accommodations"})
     assert reader.corrections("kündigen ") == {}
