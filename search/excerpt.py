@@ -23,6 +23,7 @@ _PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 _TAG = re.compile(r"<!--.*?-->|<[/!?A-Za-z][^<>]*>", re.DOTALL)
 _FENCE_OR_ID = re.compile(r"^:{3,}[ \t]*[\w-]*(?:\n|\Z)|[ \t]+\{[ \t]*#[^{}\n]*\}\Z", re.MULTILINE)
 _ROLE = re.compile(r"(?<![\w`:])(?::[A-Za-z][\w+.-]*){1,3}:`[~!]?([^`<>]{1,500}?)(?:\s*<[^`<>]{1,500}>)?`(?![`\w])")
+_IS_LETTER = re.compile(LETTER).match
 _BETWEEN_WORDS = re.compile(rf"(?<={LETTER})(?:(?!{LETTER}).)+(?={LETTER})", re.DOTALL)
 SPACELESS = "\u0e00"  # most letters from here on have no spaces between words
 _SIGNS = re.compile(r"[\s`*#]+")
@@ -140,8 +141,8 @@ def _words_with_bounds(found: Sequence[Piece]) -> Iterator[tuple[str, str, str]]
     for before, piece, after in zip(around, found, around[2:], strict=False):
         if piece.match and piece.text.strip():
             word = r"[\W_]+".join(map(re.escape, _BETWEEN_WORDS.split(piece.text)))
-            is_begin = not before[-1:].isalnum() and piece.text[:1] < SPACELESS
-            is_end = not after[:1].isalnum() and piece.text[-1:] < SPACELESS
+            is_begin = not _IS_LETTER(before[-1:]) and piece.text[:1] < SPACELESS
+            is_end = not _IS_LETTER(after[:1]) and piece.text[-1:] < SPACELESS
             yield f"(?<!{LETTER})" if is_begin else "", word, f"(?!{LETTER})" if is_end else ""
 
 

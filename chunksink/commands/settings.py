@@ -127,7 +127,7 @@ def _desired(config: Config, sink: MeilisearchSink) -> dict[str, Any]:
 @contextmanager
 def _opened(**instead: Any) -> Iterator[tuple[Config, MeilisearchSink]]:
     """The configuration and its sink, with `instead` replacing some of the sink's options."""
-    config = config_from()
+    config = config_from(uses_sinks=False)
     options = {**config.sink.get(_SINK, {}), **instead}
     with ExitStack() as stack:
         sink = open_one_sink(structs.replace(config, sink={**config.sink, _SINK: options}), stack, _SINK)

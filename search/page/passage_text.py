@@ -15,7 +15,9 @@ from chunksink.search.excerpt import SPACELESS
 from chunksink.sinks.reader import marked
 
 _WEB = re.compile(r"(?:https?://|mailto:)", re.IGNORECASE)
-_FRONT_MATTER = re.compile(r"\A(---|\+\+\+)[ \t]*\n(?=[ \t]*[\w#\[])(.*?)^\1[ \t]*$", re.DOTALL | re.MULTILINE)
+_FRONT_MATTER = re.compile(
+    r"\A(---|\+\+\+)[ \t]*\n(?=[ \t]*(?:[\w.-]+[ \t]*[:=]|#|\[))(.*?)^\1[ \t]*$", re.DOTALL | re.MULTILINE
+)
 _TOP_HEADING = 2
 """The page's own title is `h1`, so headings of a passage begin below it."""
 

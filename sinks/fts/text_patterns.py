@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, pairwise, zip_longest
 
+from chunksink.chunkbus.patterns import INDIC_SIGN, LETTER
 from chunksink.sinks.fts import expressions
 from chunksink.sinks.fts.query import SPACED, TOKEN, Query, is_spaceless
 from chunksink.sinks.fts.word_forms import widths
@@ -48,7 +49,10 @@ _APOSTROPHES = "'\u2018\u2019"
 _BEFORE = rf"{_HYPHENS}{_APOSTROPHES}.#$@&:?!%*~^<\[{{/\\"
 _AFTER = "+#*"
 # Signs within a word, and some at its ends, belong to it. A full stop or bracket after it does not.
-_WORD = re.compile(rf"(?>(?:(?<![{_BEFORE}\w])[{_BEFORE}]++)?)\w+(?:[{_HYPHENS}+#.$@&/:=~\\]+\w+)*[{_AFTER}]*")
+_LETTERS = rf"(?:\w|{INDIC_SIGN})+"
+_WORD = re.compile(
+    rf"(?>(?:(?<![{_BEFORE}\w])[{_BEFORE}]++)?){_LETTERS}(?:[{_HYPHENS}+#.$@&/:=~\\]+{_LETTERS})*[{_AFTER}]*"
+)
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,7 @@ def text_checks(query: Query, prefix_weight: float) -> Iterator[TextCheck]:
 
 
 def has_signs(phrase: str) -> bool:
-    return any(not word.isalnum() for word in signed_words(phrase))
+    return any(not re.fullmatch(f"{LETTER}+", word) for word in signed_words(phrase))
 
 
 def signed_words(phrase: str) -> list[str]:

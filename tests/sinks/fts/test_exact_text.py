@@ -9,6 +9,7 @@ from chunksink.sinks.conformance.samples import family
 from chunksink.sinks.fts import FtsBuild, FtsReader
 from chunksink.sinks.fts.query import parse
 from chunksink.sinks.reader import Sort
+from tests.support.fts import fill
 
 TEXTS = {
     "c": "the language C and c libraries",
@@ -62,6 +63,11 @@ def texts(build: FtsBuild) -> dict[str, str]:
     families = {name: family(f"texts/{name}", [text], metadata={"tags": [name]}) for name, text in TEXTS.items()}
     build.replace([*families.values(), *(family(f"d{number}", ["something else"]) for number in range(9))])
     return {one.parent_id: name for name, one in families.items()}
+
+
+def test_phrase_with_signs_and_vowel_signs_is_found(build: FtsBuild, reader: FtsReader) -> None:
+    fill(build, {"hindi": "यह हिन्दी-भाषा और C++ हिन्दी में"})
+    assert len(reader.search('"हिन्दी-भाषा"', 3)) == len(reader.search('"C++ हिन्दी"', 3)) == 1
 
 
 @pytest.mark.parametrize("typed", PHRASES)
