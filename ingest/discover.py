@@ -85,7 +85,8 @@ def discover(
             walk.discovery.scopes.append(scope)
         else:
             raise IngestRefused(f"{path} no longer exists; its sources keep their chunks, and --prune removes them")
-    walk.discovery.unmatched = (*walk.excluded.unmatched(), *walk.included.unmatched())
+    if walk.discovery.scopes:  # patterns do not apply to named files
+        walk.discovery.unmatched = (*walk.excluded.unmatched(), *walk.included.unmatched())
     return walk.discovery
 
 

@@ -13,6 +13,7 @@ Triggers update them after foreign writes, row by row, which takes four times as
 
 import json
 import sqlite3
+import unicodedata
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_type_hints
@@ -20,7 +21,6 @@ from typing import Any, TypeVar, get_args, get_type_hints
 import orjson
 import sqlite_utils
 
-from chunksink.chunkbus.patterns import VOWEL_SIGNS
 from chunksink.sinks.document import LISTS, Document
 from chunksink.sinks.errors import REPAIR_REBUILDS, SYNC_REBUILDS, BuildBroken, BuildMissing
 from chunksink.sinks.fts.errors import translate_errors
@@ -43,7 +43,9 @@ WEIGHTS = {
 }
 SEARCHED = tuple(WEIGHTS)
 INDEXES = ("documents_fts", "documents_trigrams")
-TOKENIZER = f"porter unicode61 remove_diacritics 2 tokenchars {VOWEL_SIGNS}"
+_VOWEL_SIGNS = "".join(sign for sign in map(chr, range(0x900, 0xE00)) if unicodedata.category(sign).startswith("M"))
+"""Of the scripts of India and Sri Lanka. FTS5 would end words at them, and so not distinguish most words."""
+TOKENIZER = f"porter unicode61 remove_diacritics 2 tokenchars {_VOWEL_SIGNS}"
 """For words."""
 TEXT_COLUMN = SEARCHED.index("text")
 SUFFIX = "\n\n"

@@ -1,7 +1,7 @@
 """Spelling suggestions for query words that are missing from all documents that pass the filters."""
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher, get_close_matches
 from itertools import islice
 
@@ -15,6 +15,7 @@ from chunksink.sinks.reader import Filter
 SHORTEST = 5
 """Shorter words are similar to too many."""
 MAX_WORDS = 8
+_SHORT = 8
 _NEAR_STEM = 0.7
 _TRIES = 10
 _UMLAUTS = (("ae", "ä"), ("oe", "ö"), ("ue", "ü"))
@@ -47,13 +48,16 @@ def _nearest(connection: schema.Connection, word: str, filters: Sequence[Filter]
     forms: set[str] = set()
     for one in words_of(_near_stems(connection, folded(typed), tenant_of(connection, filters))):
         forms.update(form.lower() for form in _forms(connection, expressions.quoted(one), filters))
-    return next(iter(get_close_matches(typed, forms - {typed}, n=1, cutoff=least_ratio(typed))), "")
+    return next(iter(close_matches(typed, forms - {typed}, 1)), "")
 
 
-def least_ratio(word: str) -> float:
-    """The ratio of difflib that a correction must have. One letter may be wrong, missing or swapped; two of ten in long
-    words. So *kündigen* is not corrected to *künftigen*."""
-    return (len(word) - 1) / len(word) if len(word) < 9 else 0.8
+def close_matches(word: str, candidates: Iterable[str], most: int) -> list[str]:
+    """The candidates that differ by a typing error, the closest first. In words of up to eight letters one letter may
+    be wrong, missing, added or swapped; in longer ones about two of ten. So *kündigen* does not become *künftigen*."""
+    if len(word) > _SHORT:
+        return get_close_matches(word, list(candidates), n=most, cutoff=0.8)
+    similar = [one for one in candidates if abs(len(one) - len(word)) <= 1]
+    return get_close_matches(word, similar, n=most, cutoff=(len(word) - 1) / len(word))
 
 
 def _near_stems(connection: sqlite3.Connection, typed: str, tenant: Tenant | None) -> list[str]:

@@ -6,13 +6,12 @@ Without the extension pg_trgm there is no such table, and no word is corrected.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from difflib import get_close_matches
 
 import psycopg
 from psycopg import sql
 
 from chunksink.sinks.fts.query import Query
-from chunksink.sinks.fts.suggestions import MAX_WORDS, SHORTEST, least_ratio
+from chunksink.sinks.fts.suggestions import MAX_WORDS, SHORTEST, close_matches
 from chunksink.sinks.postgres.connection import Connection, rows
 from chunksink.sinks.postgres.schema import BuildTable, configuration
 from chunksink.sinks.postgres.words import folded
@@ -96,4 +95,4 @@ def _similar(connection: Connection, build: BuildTable, word: str) -> list[str]:
         table(build), sql.Literal(_CANDIDATES)
     )
     candidates = [other for (other,) in rows(connection, similar, [word, word])]
-    return get_close_matches(word, candidates, n=_CANDIDATES, cutoff=least_ratio(word))
+    return close_matches(word, candidates, _CANDIDATES)

@@ -63,6 +63,7 @@ def test_patterns_that_match_nothing_are_reported(filled: Bench) -> None:
     report = filled.ingest(exclude=exclude, include=("*.md", "*.toml", "e.py"))
     assert report.unmatched == ("--exclude geheim/", "--exclude docs/a.md", "--include *.toml")
     assert filled.ingest().unmatched == ()
+    assert filled.ingest("a.md", exclude=("*.md",)).unmatched == (), "patterns do not apply to named files"
 
 
 def test_a_file_that_was_included_once_is_read_again_without_the_option(filled: Bench) -> None:

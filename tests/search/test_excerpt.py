@@ -30,6 +30,15 @@ def displayed(text: str, document: Document = MARKDOWN) -> list[Piece]:
     return list(excerpt(snippet(found, document, pattern_of([found])) if "‹" in text else (), document))
 
 
+def test_part_of_a_word_in_one_text_is_not_marked_in_the_words_of_others() -> None:
+    found = pieces("start of the ‹art› gallery")
+    words = pattern_of([pieces("p‹art›y"), found])
+    assert snippet(found, document(text="start of the art gallery"), words) == tuple(found)
+    assert snippet(pieces("p‹art›y"), document(text="party"), pattern_of([pieces("p‹art›y")])) == tuple(
+        pieces("p‹art›y")
+    )
+
+
 def test_vowel_signs_are_parts_of_words() -> None:
     assert displayed("‹दान› दाना दून", PLAIN) == pieces("‹दान› दाना दून")
 
