@@ -23,7 +23,9 @@ _PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 _TAG = re.compile(r"<!--.*?-->|<[/!?A-Za-z][^<>]*>", re.DOTALL)
 _FENCE_OR_ID = re.compile(r"^:{3,}[ \t]*[\w-]*(?:\n|\Z)|[ \t]+\{[ \t]*#[^{}\n]*\}\Z", re.MULTILINE)
 _ROLE = re.compile(r"(?<![\w`:])(?::[A-Za-z][\w+.-]*){1,3}:`[~!]?([^`<>]{1,500}?)(?:\s*<[^`<>]{1,500}>)?`(?![`\w])")
-_NO_LETTER_BEFORE, _NO_LETTER_AFTER = f"(?<!{LETTER})", f"(?!{LETTER})"
+_LATIN_LETTER = r"[^\W_]"
+"""As `LETTER` beside ASCII words. A search compiles a pattern of its own, which takes ten times as long with
+`LETTER`."""
 _IS_LETTER = re.compile(LETTER).match
 _BETWEEN_WORDS = re.compile(rf"(?<={LETTER})(?:(?!{LETTER}).)+(?={LETTER})", re.DOTALL)
 SPACELESS = "\u0e00"  # most letters from here on have no spaces between words
@@ -69,15 +71,17 @@ def _words(token: Token) -> str:
 
 def pattern_of(snippets: Iterable[Sequence[Piece]]) -> re.Pattern[str]:
     """Matches the words that the engine marked in any of its snippets."""
-    words: dict[tuple[str, str], set[str]] = {}
-    for before, word, after in (word for found in snippets for word in _words_with_bounds(found)):
-        words.setdefault((before, after), set()).add(word)
-    whole = words.get((_NO_LETTER_BEFORE, _NO_LETTER_AFTER), set())
-    for bounds in words.keys() - {(_NO_LETTER_BEFORE, _NO_LETTER_AFTER)}:
+    words: dict[tuple[bool, bool], set[str]] = {}
+    for begins, word, ends in (word for found in snippets for word in _words_with_bounds(found)):
+        words.setdefault((begins, ends), set()).add(word)
+    whole = words.get((True, True), set())
+    for bounds in words.keys() - {(True, True)}:
         words[bounds] -= whole  # a part of a word in one text is not marked in the words of all others
+    letter = _LATIN_LETTER if all(word.isascii() for of_kind in words.values() for word in of_kind) else LETTER
+    before, after = f"(?<!{letter})", f"(?!{letter})"
     patterns = [
-        f"{before}(?:{'|'.join(sorted(of_kind, key=len, reverse=True))}){after}"
-        for (before, after), of_kind in sorted(words.items(), reverse=True)  # whole words first
+        f"{before * begins}(?:{'|'.join(sorted(of_kind, key=len, reverse=True))}){after * ends}"
+        for (begins, ends), of_kind in sorted(words.items(), reverse=True)  # whole words first
         if of_kind
     ]
     return re.compile("|".join(patterns) or "(?!)", re.IGNORECASE)
@@ -139,16 +143,16 @@ def _best(text: str, words: re.Pattern[str]) -> tuple[Piece, ...]:
     return marked(shown, (match.span() for match in words.finditer(shown)))
 
 
-def _words_with_bounds(found: Sequence[Piece]) -> Iterator[tuple[str, str, str]]:
-    """Patterns of the marked words, each between the patterns of its bounds. They exclude letters, unless the engine
-    found a part of a word."""
+def _words_with_bounds(found: Sequence[Piece]) -> Iterator[tuple[bool, str, bool]]:
+    """Patterns of the marked words, each with whether a word begins and ends there. It does not if the engine found a
+    part of a word."""
     around = ["", *(piece.text.strip("*~`") for piece in found), ""]  # these may split a word
     for before, piece, after in zip(around, found, around[2:], strict=False):
         if piece.match and piece.text.strip():
             word = r"[\W_]+".join(map(re.escape, _BETWEEN_WORDS.split(piece.text)))
-            is_begin = not _IS_LETTER(before[-1:]) and piece.text[:1] < SPACELESS
-            is_end = not _IS_LETTER(after[:1]) and piece.text[-1:] < SPACELESS
-            yield _NO_LETTER_BEFORE if is_begin else "", word, _NO_LETTER_AFTER if is_end else ""
+            begins = not _IS_LETTER(before[-1:]) and piece.text[:1] < SPACELESS
+            ends = not _IS_LETTER(after[:1]) and piece.text[-1:] < SPACELESS
+            yield begins, word, ends
 
 
 def beginning(text: str, most: int) -> str:

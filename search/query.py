@@ -193,6 +193,8 @@ def _is_weak(share: Share, floor: float) -> bool:
 
 
 def _with_neighbours(legs: Legs, access: Access, question: Question, hits: list[SearchHit]) -> list[SearchHit]:
+    if not question.context:
+        return hits
     around = neighbours(legs, access, [hit.document for hit in hits], question.context)
     sides = (around[hit.document.id] for hit in hits)
     return [replace(hit, before=before, after=after) for hit, (before, after) in zip(hits, sides, strict=True)]

@@ -14,6 +14,9 @@ from chunksink.sinks.fts.keyword_methods import KeywordMethods
 from chunksink.sinks.fts.search import Search
 from chunksink.sinks.reader import Filter
 
+_CACHE_KB = 32_768
+"""How much of the file a connection may keep in memory. With SQLite's 2 MB, each search reads most pages again."""
+
 
 def read_marker(connection: sqlite3.Connection) -> Marker | None:
     row = connection.execute("SELECT * FROM marker").fetchone()
@@ -99,6 +102,7 @@ class FtsReader(KeywordMethods):
 def _prepare(connection: sqlite3.Connection) -> None:
     suggestions.prepare(connection)
     connection.execute("PRAGMA query_only = ON")
+    connection.execute(f"PRAGMA cache_size = -{_CACHE_KB}")
     statements.prepare(connection)
 
 

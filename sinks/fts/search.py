@@ -201,7 +201,7 @@ class Search:
             for row in of_word.keys() - as_typed if as_typed else ():
                 scores[row] = max(_NOT_AS_TYPED * scores[row], scores[row] - (1 - _NOT_AS_TYPED) * of_word[row])
         order = sorted(scores, key=lambda row: (-scores[row], row))
-        return [replace(ranked[row], score=scores[row]) for row in order]
+        return [Hit(hit.id, hit.parent_id, scores[row]) for row in order if (hit := ranked[row])]
 
     def _rows_matching(self, rows: Collection[int], pattern: str) -> set[int]:
         select = f"SELECT d.row FROM documents d WHERE d.row IN {schema.JSON_MEMBERS} AND {statements.has_match('d')}"

@@ -2,6 +2,7 @@
 
 import re
 import sqlite3
+import threading
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -73,18 +74,29 @@ REMOVABLE_SUFFIXES = ("", "ness", "e", "l")
 """For most stems, the stem plus one of these suffixes is a word that the stemmer reduces to that stem."""
 
 
+_stemming = threading.Lock()
+
+
 def stems_of(words: Sequence[str]) -> dict[str, str]:
     """The stem of each word, computed by FTS5 in a temporary index; "" if it is not a word."""
-    connection = sqlite3.connect(":memory:", isolation_level=None)
-    try:
-        connection.execute(f"CREATE VIRTUAL TABLE words USING fts5(word, content='', tokenize='{TOKENIZER}')")
-        connection.execute("CREATE VIRTUAL TABLE stems USING fts5vocab(words, instance)")
+    connection = _stemmer()
+    with _stemming:
         connection.execute("BEGIN")
-        connection.executemany("INSERT INTO words(rowid, word) VALUES (?, ?)", enumerate(words))
-        stems = dict(connection.execute("SELECT doc, term FROM stems").fetchall())
-        return {word: stems.get(row, "") for row, word in enumerate(words)}
-    finally:
-        connection.close()
+        try:
+            connection.executemany("INSERT INTO words(rowid, word) VALUES (?, ?)", enumerate(words))
+            stems = dict(connection.execute("SELECT doc, term FROM stems").fetchall())
+        finally:
+            connection.execute("ROLLBACK")
+    return {word: stems.get(row, "") for row, word in enumerate(words)}
+
+
+@lru_cache(maxsize=1)
+def _stemmer() -> sqlite3.Connection:
+    """An empty index. It is kept, because making it takes ten times as long as using it."""
+    connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    connection.execute(f"CREATE VIRTUAL TABLE words USING fts5(word, content='', tokenize='{TOKENIZER}')")
+    connection.execute("CREATE VIRTUAL TABLE stems USING fts5vocab(words, instance)")
+    return connection
 
 
 def folded(word: str) -> str:
