@@ -50,7 +50,7 @@ def first_in_future(stamps: Iterable[str]) -> str | None:
 
 def time_in_future(name: str, stamp: str) -> Problem:
     """Only a warning: a clock decides nothing."""
-    detail = f"{name} is in the future: {stamp!r:.60}. Until then it outranks newer versions and tombstones"
+    detail = f"{name} is in the future: {stamp!r:.60}. It outranks versions and tombstones that are dated before it"
     return Problem(findings.TIME_IN_FUTURE, detail, Severity.WARNING)
 
 

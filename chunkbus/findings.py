@@ -143,15 +143,15 @@ MEANINGS: dict[str, tuple[str, str]] = {
         "write all chunks of one source into one partition; if none is missing, correct its `chunk_count`",
     ),
     SEVERAL_VERSIONS: (
-        "(a warning) chunks of one source in one partition have several `source_checksum`s: only those with the last "
-        "one are indexed",
+        "(a warning) chunks of one source in one partition have several `source_checksum`s: only chunks with the "
+        "checksum on the last line of the source are indexed",
         "if they are different documents, give each its own `source_uri` (and `parent_id`); if they are one document, "
         "remove its earlier versions",
     ),
     TIME_IN_FUTURE: (
         "(a warning, once for each partition) a `created_at`, or the `at` of a tombstone, was more than five minutes "
-        "ahead of this machine's clock when the partition was read. Until then it outranks newer versions of its "
-        "source and tombstones",
+        "ahead of this machine's clock when the partition was read. It outranks all versions of its source, and "
+        "tombstones, that are dated before that time",
         "write times with a zone, e.g. 2026-07-14T09:00:00+05:30, since a time without one is UTC; or set the clock "
         "right; then write the partition again",
     ),

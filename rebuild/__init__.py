@@ -1,4 +1,17 @@
-"""The index as a pure function of the chunks. Knows protocols of sinks and encoders, not engines.
+"""Builds the indexes from the chunks and keeps the two equal. Uses protocols of sinks and encoders, never an engine.
+
+| bus | the folder or bucket with the chunks; each partition is one file of chunks and its manifest |
+| source, family | what chunks were cut from (a file, a record); a family is all chunks of one source of one tenant |
+| tombstone | an entry in a manifest that withdraws a source or a document |
+| projection | the rules that make documents from chunks; every sink stores the same documents |
+| home | the folder with `state.db`, the cache of vectors and the records of runs |
+| sink, build | an engine that stores an index, such as `chroma`; one complete index in it |
+| generation | a build in each sink; readers see the builds of the live generation |
+| marker, stamp | the marker in a build names its home; its stamp changes with every write, which reveals old copies |
+| receipt, intent | a receipt records what a build has confirmed of a family; an intent, that a write has started |
+| drift | the documents in an engine differ from the receipts |
+| held | kept in the index unchanged, because a partition is missing or invalid or sources contradict each other |
+| brake | stops a run that would remove a large share of the index |
 
 | the chunks on the bus now | `intake`, `catalog_rows`, `family_versions`, `catalog`, `families` |
 | what builds have confirmed | `receipts`; `scan` recreates them from an engine's documents; `spot_check` reads a part |

@@ -1,6 +1,6 @@
 """The catalog: the chunks as they were last read, in `state.db`.
 
-`decide` chooses the version of each family that counts; this module queries the result.
+`family_versions.decide` chooses the version of each family that counts. This module queries the result.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,11 +31,11 @@ _KEY_DIGITS = 64
 """Length of a family key."""
 
 Projected = tuple[str, int, str]
-"""A family, `taken` (the unique number of a reading of its partition), and its family hash."""
+"""A family, the id of its partition's last valid reading, and its family hash."""
 
 
 class TextPlace(NamedTuple):
-    """A text in its context: their hashes, and the partition and place of a chunk that has both."""
+    """A text and its context, which may be embedded before it: their hashes, and where a chunk with both is."""
 
     partition: str
     place: Place
@@ -62,7 +62,7 @@ class RetireReport:
     removed: int
     """Families that were only in this partition and that a build still has: they will be removed."""
     returning: int
-    """Families that only its tombstones withdrew: other partitions have them, so they come back."""
+    """Families that only tombstones of this partition withdrew. Other partitions have them, so they come back."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class CurrentFamily:
 
     family: str
     partition: str
-    taken: int
+    reading_id: int
     chunks: tuple[FamilyChunk, ...]
 
 
@@ -133,16 +133,16 @@ class Catalog:
 
     def counts(self) -> CatalogCounts:
         families, chunks = self._db.execute("select count(*), coalesce(sum(chunks), 0) from current").fetchone()
-        select = "select coalesce(sum(versions), 0) from standing where family in (select family from current)"
+        select = "select coalesce(sum(versions), 0) from last_version where family in (select family from current)"
         versions = number(self._db, select)
         return CatalogCounts(families, chunks, versions - families)
 
     def is_whole(self) -> bool:
-        """Whether every known partition is present and valid. Otherwise nothing may be removed from the index."""
+        """Whether every known partition is present and valid. Otherwise no source may be removed from the index."""
         return not exists(self._db, "partition where state <> ?", [VALID])
 
     def require_valid(self) -> None:
-        """Raises InvalidBus, with the first reasons, unless every partition is there and valid and nothing is held."""
+        """Raises InvalidBus, with the first reasons, if a partition is missing or invalid or a family is held."""
         errors = [finding for finding in self.findings(3) if finding.is_error]
         invalid = list(map(str, errors))
         missing = [f"partition {key} is missing" for key in self.missing_partitions()[:3]]
@@ -159,7 +159,7 @@ class Catalog:
         )
 
     def known_partitions(self) -> list[str]:
-        """Partitions that were valid at some reading and have not been retired. They may be missing now."""
+        """Partitions that have once been valid and have not been retired. They may be missing now."""
         return _keys(self._db, "checksum is not null")
 
     def missing_partitions(self) -> list[str]:
@@ -192,7 +192,7 @@ class Catalog:
         return [HeldFamily(*row) for row in rows]
 
     def retire(self, root: BusRoot, key: str) -> RetireReport:
-        """Forget a missing partition and its tombstones."""
+        """Forget a missing partition and its tombstones. Raises NotMissing if it still exists or is unknown."""
         if key in root.partition_keys():
             raise NotMissing(
                 f"partition {key} is still in {root.address}: to empty it, write it again without chunks; "
@@ -224,15 +224,15 @@ class Catalog:
         if keys is not None:
             rows_of, values = f"family_chunk where family in ({marks(keys)})", list(keys)
         rows: Iterable[Any] = self._db.execute(
-            f"select family, partition, taken, offset, length, line from {rows_of} "
+            f"select family, partition, reading_id, offset, length, line from {rows_of} "
             f"order by partition, first_offset, family, offset",
             values,
         )
-        if keys is not None:  # an open query would keep us from writing once another connection has written
+        if keys is not None:  # with an open query, we could not write after another connection has written
             rows = list(rows)
-        for (family, partition, taken), members in groupby(rows, key=lambda row: row[:3]):
+        for (family, partition, reading_id), members in groupby(rows, key=lambda row: row[:3]):
             chunks = tuple(FamilyChunk(Place(offset, length), line) for *_, offset, length, line in members)
-            yield CurrentFamily(family, partition, taken, chunks)
+            yield CurrentFamily(family, partition, reading_id, chunks)
 
     def chunks(self) -> Iterator[CurrentChunk]:
         """The chunks of the current families, in their order on disk."""
@@ -253,7 +253,7 @@ class Catalog:
             last = rows[-1][:2]
 
     def sample_of_keys(self, limit: int) -> list[str]:
-        """The names of some vectors in the cache: as good as random, but always the same for the same chunks."""
+        """The cache keys of some texts: as good as random, but always the same for the same chunks."""
         select = f"select min({KEY}) from current_chunk group by text_hash order by text_hash limit ?"
         return [key for (key,) in self._db.execute(select, [limit])]
 
@@ -269,7 +269,7 @@ class Catalog:
     def note_projected(self, rows: Sequence[Projected]) -> None:
         """Record the hashes of projected families, unless they were read again meanwhile."""
         with write_transaction(self._db):
-            self._db.conn.executemany("update current set family_hash = ?3 where family = ?1 and taken = ?2", rows)
+            self._db.conn.executemany("update current set family_hash = ?3 where family = ?1 and reading_id = ?2", rows)
 
     def read_again(self, key: str) -> None:
         """Make the next refresh read the whole partition, because it differs from the catalog."""

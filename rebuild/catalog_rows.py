@@ -1,7 +1,7 @@
-"""The catalog's rows of a partition's chunks, and the former texts and documents of sources.
+"""Updates the rows of a partition's chunks when its file changes, and records former texts and documents of sources.
 
-If a partition is rewritten, unchanged lines keep their rows even at other places. So a small change costs little more
-than reading the file. The hash of a line identifies it; no line occurs twice, because no chunk id does.
+Unchanged lines keep their rows even at other places. So a small change costs little more than reading the file. A line
+is identified by its hash. No line occurs twice, because no chunk id does.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _TABLES = (
     "delete from kept",
     "delete from removed",
 )
-# If a partition has several versions of a source, the one with the last line counts. So the order of lines matters.
+# If a partition has several versions of a source, the one that has the last line is used. So the order matters.
 _IS_REORDERED = """
 select 1 from (select first + shift as place, lag(last + shift) over (order by first) as before from kept)
 where place < before limit 1
@@ -64,16 +64,15 @@ where partition = :key and {which}
 """
 _MAY_HAVE_MOVED = "{place} >= (select min(first) from kept where shift <> 0)"
 _CHUNKS = f"{_MAY_HAVE_MOVED.format(place='offset')} and id <= :last"
-# The tables whose places are updated, in this order: `chunk` is last, because the condition on `standing` reads the old
-# offsets in `chunk`. That condition names families, so that SQLite finds the rows by their primary key. A family that
-# lost its first line is undecided, and gets its new place from `decide`.
+# The tables whose places are updated, in this order. `chunk` is last, because the condition on `last_version` reads the
+# old offsets in `chunk`. That condition names families, so that SQLite finds the rows by their primary key. A family
+# that lost its first line is undecided, and gets its new place from `decide`.
 _MOVE = (
-    ("standing", "first_offset", f"family in (select family from chunk where partition = :key and {_CHUNKS})"),
+    ("last_version", "first_offset", f"family in (select family from chunk where partition = :key and {_CHUNKS})"),
     ("current", "first_offset", _MAY_HAVE_MOVED.format(place="first_offset")),
     ("chunk", "offset", _CHUNKS),
 )
-# Values of removed rows that no remaining row of the family has. A join, because SQLite compares `not in` with every
-# row.
+# Values of removed rows that no remaining row of the family has. With `not in`, SQLite would compare all pairs of rows.
 _NOTE_FORMER = """
 insert or ignore into {table} select removed.family, removed.{column} {more} from removed left join (
     select distinct family, {column} from chunk where family in (select family from removed)) as now
@@ -135,7 +134,7 @@ def _context(title: str | None, headings: tuple[str, ...]) -> bytes:
 
 @lru_cache(maxsize=256)  # as above
 def instant(stamp: str) -> str:
-    """One spelling for one moment, so that text order is order in time."""
+    """The timestamp in one fixed format, so that sorting as text sorts by time."""
     # Not strftime, which does not pad years before 1000.
     return parse_time(stamp).replace(tzinfo=None).isoformat(timespec="microseconds")
 
@@ -163,9 +162,8 @@ def take_lines(
     """Update the rows of a partition, within the caller's transaction. Families with added or removed lines become
     `undecided`, or all families if the order of the lines changed. In other families only the places change.
 
-    With `part`, the file has not been validated yet, and only its changed lines are: NeedsValidation if that is not
-    enough. Without
-    `is_known`, the present rows may be wrong and are replaced."""
+    With `part`, the file is not validated yet: this validates the families with changed lines, and raises
+    NeedsValidation if that is not enough. Without `is_known`, the present rows may be wrong and are replaced."""
     for statement in _TABLES:
         db.execute(statement)
     new = _new_lines(db, key, file, part, is_known)
@@ -201,7 +199,8 @@ def touch_lines(db: Database, key: str) -> None:
 def _new_lines(
     db: Database, key: str, file: BinaryIO, part: PartialValidation | None, is_known: bool
 ) -> Iterable[LineBlock]:
-    """The new lines. Fills `kept` and `removed_row`. If too many lines differ, every row is replaced."""
+    """The new lines. Fills `kept` and `removed_row`. If too many lines differ, replaces every row or, with `part`,
+    raises NeedsValidation."""
     if part:
         return map(part.examine, blocks_at(file, _compare(db, key, lines_of(read_blocks(file, part.watch)))))
     try:
@@ -230,7 +229,7 @@ def _matches(
     """For each line in both readings: its index in the former reading, its former offset, its present offset.
 
     Both readings advance in step. A line waits in `removed` or `added` until the other reading reaches it. Raises
-    `NeedsValidation` if too many wait or a new line occurs twice.
+    NeedsValidation if too many wait or a new line occurs twice.
     """
     for number, (row, line) in enumerate(zip_longest(stored, lines)):
         now = hash_of_line(line[1]) if line else b""

@@ -36,7 +36,7 @@ class Compute(Protocol):
     ) -> None:
         """Put vectors of these texts into the cache. Texts may be left out: the run computes what is still missing.
 
-        First import vectors that exist elsewhere, then read `missing`: it skips texts that are in the cache by that
+        First import vectors that exist elsewhere, then read `missing`, which skips texts that are in the cache by that
         time. `on_chunks` gets the number of chunks done.
         """
 

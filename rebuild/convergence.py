@@ -44,8 +44,8 @@ class Convergence:
     """What differed in each sink that the last check scanned, for messages."""
 
     def check(self, *, scan: bool = False, deep: bool = False, sign: bool = True, spot_check: bool = False) -> bool:
-        """Compare marker and count of each build with its records, and scan builds that differ. Returns whether any
-        build was scanned.
+        """Compare the marker and the number of documents of each build with its records, and scan builds that differ.
+        Returns whether any build was scanned.
 
         With `scan`, all builds are scanned; with `deep`, scans also compare vectors; with `spot_check`, some documents
         are compared, too. Without `sign`, nothing is written to the engines, so the next run scans these builds again.
@@ -83,7 +83,7 @@ class Convergence:
 
     def run(self, plan: Plan) -> None:
         """Execute the plan and check the builds. If the check scans builds, another plan is executed; its families and
-        deletions are not added to the report."""
+        deletions are not added to the report. Raises NotVerified if builds still differ after several rounds."""
         reported = {target.sink: target.build_id for target in self._answering()}
         for _ in range(_ROUNDS):
             if plan.is_empty():
@@ -115,7 +115,7 @@ class Convergence:
             self.outcome.note(plan, reported)
 
     def _fill_cache(self, plan: Plan) -> None:
-        """Let `compute` embed the texts of the plan, unless an endpoint does or all vectors are recomputed."""
+        """Let `compute` embed the texts of the plan, unless an endpoint embeds them or all are recomputed."""
         compute, embedder = self.session.compute, self.embedder
         builds = [target.build_id for target in self._answering() if target.holds_vectors]
         if compute is None or not builds or embedder.info.device == "endpoint" or embedder.recomputes:
@@ -162,8 +162,8 @@ class Convergence:
         lost, altered, names = build_scan.losses()
         report.lost, report.altered = max(report.lost, lost), max(report.altered, altered)
         report.drifted_sources = report.drifted_sources or tuple(names)
-        # If receipts change, the build needs a new stamp: an older copy of the build may have the present one, and
-        # would pass for this build.
+        # If receipts change, the build needs a new stamp. With the old stamp, an older copy of the build would pass for
+        # this one.
         must_sign = not signed or receipts.has_intents() or not build_scan.is_clean()
         with self.lock():
             if must_sign:  # no stamp is valid until the build is signed, so after a kill here the next run scans again
@@ -189,10 +189,8 @@ class Convergence:
         self._note_projection()
 
     def _has_confirmed_count(self, target: Target, receipts: Receipts) -> bool:
-        """Whether the engine has as many documents as the receipts.
-
-        That cannot be known with open intents: then True if the next plan closes all of them.
-        """
+        """Whether the build has as many documents as its receipts say. With open intents that is unknown: then True if
+        the next plan closes all of them."""
         if receipts.has_intents():
             return not receipts.has_lasting_intents(removals=self.session.catalog.is_whole())
         return target.build.count() == receipts.documents()

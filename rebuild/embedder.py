@@ -64,7 +64,7 @@ class DocumentEmbedder:
 
     @property
     def tokens(self) -> int:
-        """The number of tokens in the texts that this run has computed; for an endpoint, as it charges."""
+        """The tokens of the texts that this run has embedded; for an endpoint, the number that it billed."""
         return self.report.encoded_length if self.info.length_unit == "tokens" else self._encoder.billed_tokens
 
     def cached(
@@ -74,7 +74,7 @@ class DocumentEmbedder:
         return cached_vectors(self._cache, model or self.info, keys, request)
 
     def expected(self, keys: Sequence[str]) -> dict[str, tuple[Vectors, float]]:
-        """A `Lookup`. Stored and cached vectors may differ a little, since the cached one may have been recomputed in
+        """A `Lookup`. Stored and cached vectors may differ a little: the cached one may have been computed again, in
         another batch or precision."""
         expected: dict[str, tuple[Vectors, float]] = {}
         for precision, least in LEAST_COSINE_IN.items():
@@ -84,6 +84,7 @@ class DocumentEmbedder:
         return expected
 
     def problem_of(self, document: Document) -> str | None:
+        """Why this run could not embed the document's text."""
         return self.report.problems.get(self.info.key(passage_of(document).key))
 
     @property
@@ -92,7 +93,7 @@ class DocumentEmbedder:
         return self._cache.last_outdated(self.info.fingerprint) > 0
 
     def import_segments(self, storage: Storage, names: Iterable[str] | None = None) -> ImportReport:
-        """Add the vectors of these segments to the cache, or of all that it does not know yet."""
+        """Import these segments, or all in the storage, into the cache. Those imported earlier are skipped."""
         return import_segments(self._cache, storage, names)
 
     def note_computed(self, texts: int, text_bytes: int, length: int, problems: Mapping[bytes, str]) -> None:
@@ -104,14 +105,16 @@ class DocumentEmbedder:
         self.report.problems.update(problems)
 
     def recompute_all(self) -> None:
-        """Recompute every vector of this model when it is needed. An old one stays in the file until it is replaced
-        or `drop_outdated` is called."""
+        """From now on, this run computes each vector of this model again when it is needed. The old one stays in the
+        cache until it is replaced or `drop_outdated` is called."""
         self._cache.outdate(self.info.fingerprint)
 
     def drop_outdated(self) -> None:
         """Remove old vectors that were not replaced after `recompute_all`: no current text needs them."""
         if last := self._cache.last_outdated(self.info.fingerprint):
-            if self.info.device == "endpoint":  # not earlier: other runs compare the endpoint with the old probes
+            if self.info.device == "endpoint":
+                # Not earlier: while other runs use old vectors, they must compare the endpoint with the old probes
+                # (vectors of fixed test texts).
                 cache_probes(self._encoder, self._cache)
             drop(self._cache, outdated_rows(self._cache, self.info.fingerprint, last))
 

@@ -1,5 +1,4 @@
-"""Errors of rebuilding. The docstring of a class says in general what happened; the message of an error adds the
-facts."""
+"""The errors of this package. A class's docstring says in general what happened; an error's message adds the facts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -63,8 +62,8 @@ class NotMissing(RebuildError):
 
 @dataclass(frozen=True)
 class Removal:
-    """A removal that needs a flag. `removed` and `total` count sources; if a flip was stopped because an engine
-    refused documents, they count these."""
+    """A removal that needs a flag. `removed` and `total` count sources. But if a flip was stopped because an engine
+    refused many documents, they count documents."""
 
     removed: int
     total: int

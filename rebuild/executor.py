@@ -66,7 +66,7 @@ class Executor:
     of a sink (documents written)."""
 
     def run(self, plan: Plan, on_progress: Progress) -> None:
-        """Execute the plan on all targets that answer. `on_progress` gets the number of documents ready."""
+        """Execute the plan on all targets that answer. `on_progress` gets the number of documents just prepared."""
         with ThreadPoolExecutor(max_workers=1, thread_name_prefix="batch") as thread:
             writing: Future[None] | None = None
             for batch in self._batches(plan, on_progress):  # embeds the next batch while one is written
@@ -117,7 +117,7 @@ class Executor:
         return list(np.split(rows, np.cumsum([len(projected.documents) for projected in families])[:-1]))
 
     def _write(self, batch: _Batch) -> None:
-        """Runs in a thread with its own connection: hashes, intents, all engines in parallel, receipts."""
+        """Write intents, then to all engines in parallel, then receipts. Runs in a thread with its own connection."""
         answering = self._answering()
         with span("batch", families=len(batch.families)), self.lock(), State(self.session.state.home) as state:
             Catalog(state).note_projected(batch.projected)
@@ -135,7 +135,7 @@ class Executor:
                         self._confirm(receipts, target, batch, self._with_reasons(batch, refused))
 
     def _replace(self, target: Target, batch: _Batch) -> tuple[int, list[RefusedDocument]]:
-        """How many documents the engine was sent, and those that it refused."""
+        """Write the batch to one build. Returns how many documents the engine was sent, and those that it refused."""
         changed = batch.changed[target.build_id]
         families = [
             Family(each.documents, vectors, changed.get(each.family, ()), first=each.first, last=each.last)

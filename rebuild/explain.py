@@ -125,7 +125,8 @@ def why(
     without_chunks: Callable[[str], str | None] = lambda _name: None,
 ) -> Explanation:
     """`name` is a chunk's id, a unique beginning of one, the id of its document in the sinks, or a source. For a
-    source, its first chunk is explained; `without_chunks` returns why a source has none."""
+    source, its first chunk is explained. `without_chunks` returns why a source has no chunks. Raises UnknownChunk if
+    the name fits no chunk, or several sources."""
     chunk_id, *others = _chunk_ids(state.db, name, without_chunks)
     rows = [_ChunkRow(*row) for row in state.db.execute(_CHUNK_ROWS, [chunk_id])]
     occurrences = tuple(_occurrence(state.db, root, row) for row in rows)
@@ -171,7 +172,8 @@ def _chunk_ids(db: Any, name: str, without_chunks: Callable[[str], str | None]) 
         return begun
     families = _families_named(db, name) if name else []
     if len(families) > 1:
-        raise UnknownChunk(f"{name!r:.100} names {len(families):,} sources: name one by its family, as {families[0]}")
+        hint = f"use a family key instead, such as {families[0]}"
+        raise UnknownChunk(f"{name!r:.100} names {len(families):,} sources: {hint}")
     for rows in ("family_chunk", "chunk") if families else ():
         select = f"select distinct chunk_id from {rows} where family = ? order by partition, offset"
         if chunks := [str(chunk_id) for (chunk_id,) in db.execute(select, families)]:

@@ -27,6 +27,7 @@ from chunksink.sinks.projection import order_in_family, project_family
 PART = 5000
 """Documents. A larger family is read in parts of this size, so that memory does not grow with it."""
 KEPT_DOCUMENTS = 5000
+"""About how many documents a `FamilyReader` keeps in memory."""
 LONG_TEXT = 8192
 """Characters. A text counts as one more document for each block of this length."""
 
@@ -42,7 +43,7 @@ class ProjectedFamily:
     """The documents of a family, or of a part of a large one. `family_hash` is valid in the last part only."""
 
     family: str
-    taken: int
+    reading_id: int
     documents: Sequence[Document]
     first: bool = True
     last: bool = True
@@ -55,7 +56,7 @@ class ProjectedFamily:
 
     @property
     def projected(self) -> Projected:
-        return self.family, self.taken, self.family_hash
+        return self.family, self.reading_id, self.family_hash
 
     @property
     def label(self) -> str:
@@ -71,7 +72,7 @@ class ProjectedFamily:
 
 
 def _record(reader: PartitionReader, chunk: FamilyChunk) -> Record:
-    """The chunk; PartitionChanged if its line differs from the catalog."""
+    """The chunk. Raises PartitionChanged if its line differs from the catalog."""
     line = reader.line(chunk.place)
     if hash_of_line(line) != chunk.line:
         raise PartitionChanged(f"{reader.key} at byte {chunk.place.offset}: another chunk is there now")
@@ -91,7 +92,7 @@ def _part(reader: PartitionReader, chunks: Sequence[FamilyChunk], start: int, fi
 
 
 def passages_at(reader: PartitionReader, places: Iterable[TextPlace]) -> list[Passage]:
-    """The passages at these places of one partition. PartitionChanged if another text is at one of them."""
+    """The passages at these places of one partition. Raises PartitionChanged if another text is at one of them."""
     records = [reader.record(place.place, place.text_hash) for place in places]
     return [passage_of(document) for record in records for document in project_family([record])]
 
@@ -134,15 +135,15 @@ class FamilyReader:
         self._catalog.note_projected([part.projected for part in self.families(keys) if part.last])
 
     def families(self, keys: Sequence[str] | None = None) -> Iterator[ProjectedFamily]:
-        """The current versions of these families, or of all; large ones in parts. PartitionChanged if the chunks differ
-        from the catalog."""
+        """The current versions of these families, or of all; large ones in parts. Raises PartitionChanged if the chunks
+        differ from the catalog."""
         with ExitStack() as stack:
             reader: PartitionReader | None = None
             for family in self._catalog.families(keys):
-                if kept := self._kept.get((family.family, family.taken)):
+                if kept := self._kept.get((family.family, family.reading_id)):
                     yield kept
                     continue
-                with self._rereading(family.partition):
+                with self._marking_if_changed(family.partition):
                     if reader is None or reader.key != family.partition:
                         stack.close()
                         reader = stack.enter_context(PartitionReader(self._root, family.partition))
@@ -151,26 +152,27 @@ class FamilyReader:
                         chunks = sorted(chunks, key=lambda chunk: order_in_family(_record(reader, chunk)))
                 hashes: list[str] = []
                 for start in range(0, len(chunks), PART):
-                    with self._rereading(family.partition):
+                    with self._marking_if_changed(family.partition):
                         documents = _part(reader, chunks, start, self._fields)
                     last = start + PART >= len(chunks)
                     earlier = tuple(hashes) if last else ()
-                    part = ProjectedFamily(family.family, family.taken, documents, start == 0, last, earlier)
+                    part = ProjectedFamily(family.family, family.reading_id, documents, start == 0, last, earlier)
                     if part.first and last:
                         self._keep(part)
                     hashes += part.document_hashes()
                     yield part
 
     def passages(self, places: Sequence[TextPlace]) -> Iterator[Passage]:
-        """The passages at these places, which are sorted by partition; PartitionChanged as in `families`."""
+        """The passages at these places, which are sorted by partition. Raises PartitionChanged as `families` does."""
         for partition, members in groupby(places, key=lambda place: place.partition):
-            with self._rereading(partition), PartitionReader(self._root, partition) as reader:
+            with self._marking_if_changed(partition), PartitionReader(self._root, partition) as reader:
                 some = passages_at(reader, members)
             yield from some
 
     @contextmanager
-    def _rereading(self, partition: str) -> Iterator[None]:
-        """If the partition differs from the catalog, the next refresh reads it again."""
+    def _marking_if_changed(self, partition: str) -> Iterator[None]:
+        """If the block finds that the partition differs from the catalog, mark it, so that the next refresh reads it
+        again, and raise PartitionChanged."""
         try:
             yield
         except (PartitionChanged, FileNotFoundError) as error:
@@ -181,5 +183,5 @@ class FamilyReader:
         if self._kept_documents >= KEPT_DOCUMENTS:
             self._kept.clear()
             self._kept_documents = 0
-        self._kept[projected.family, projected.taken] = projected
+        self._kept[projected.family, projected.reading_id] = projected
         self._kept_documents += projected.size

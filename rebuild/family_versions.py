@@ -1,7 +1,8 @@
 """Decides for each changed family which version is current, and whether the family is held.
 
-The highest rank wins, tombstones retire lower ranks. All of it is SQL about the families in `undecided`, so the cost
-depends on the size of the change.
+The version with the newest time (`rank`) wins. A tombstone, which withdraws a source or a document, retires older
+versions. `family_version` lists every version in each partition, `last_version` the last one in each, and `current` the
+one that counts. All of it is SQL about the families in `undecided`, so the cost depends on the size of the change.
 """
 
 from __future__ import annotations
@@ -15,15 +16,15 @@ if TYPE_CHECKING:
 
 # Reads only changed partitions. Without `indexed by`, SQLite would read the whole partition for each family.
 _CHANGED = "undecided cross join chunk indexed by chunk_family using (family, partition)"
-_DECIDE_EDITIONS = f"""
-insert into edition select distinct family, partition, document_id, source_checksum, version from {_CHANGED}
+_LIST_VERSIONS = f"""
+insert into family_version select distinct family, partition, document_id, source_checksum, version from {_CHANGED}
 """
-_DECIDE_STANDING = f"""
+_LIST_LAST_VERSIONS = f"""
 with last as (
     select partition, family, source_checksum, max(offset), count(distinct source_checksum) as versions
     from {_CHANGED} group by family, partition)
-insert into standing
-select c.family, c.partition, p.taken, min(c.parent_id), c.source_checksum, min(c.offset), count(*),
+insert into last_version
+select c.family, c.partition, p.reading_id, min(c.parent_id), c.source_checksum, min(c.offset), count(*),
     max(1, last.versions), case when count(*) = count(c.created_at) then max(c.created_at) else p.created_at end,
     content_of(c.line)
 from last cross join chunk c indexed by chunk_family on c.family = last.family and c.partition = last.partition
@@ -38,20 +39,20 @@ _OF_TENANT = "(t.tenant_id is null or s.family = family_key(s.parent_id, t.tenan
 # and all older versions of its source (second branch): an older text must not come back.
 _DECIDE_CURRENT = f"""
 create temp table decided as
-with mine as (select * from standing where family in (select family from undecided)),
+with mine as (select * from last_version where family in (select family from undecided)),
 retired as (
     select s.family, s.partition from mine s join tombstone t on t.parent_id in (s.parent_id, s.family)
     where s.partition <> t.partition and (s.rank, s.partition) < (t.at, t.partition) and {_OF_TENANT}
     union
     select s.family, s.partition from mine named
-    join edition e on e.family = named.family and e.partition = named.partition
-    join tombstone t on t.document_id = e.document_id
+    join family_version v on v.family = named.family and v.partition = named.partition
+    join tombstone t on t.document_id = v.document_id
     join mine s on s.family = named.family
-    where e.source_checksum is named.source_checksum and t.partition not in (s.partition, named.partition)
+    where v.source_checksum is named.source_checksum and t.partition not in (s.partition, named.partition)
     and {_OF_TENANT}
     and (named.rank, named.partition) < (t.at, t.partition)
     and (s.rank, s.partition) <= (named.rank, named.partition))
-select family, partition, taken, source_checksum, first_offset, chunks, content from (
+select family, partition, reading_id, source_checksum, first_offset, chunks, content from (
     select *, row_number() over (partition by family order by rank desc, partition desc) as place from mine
     where (family, partition) not in (select family, partition from retired)
 ) where place = 1
@@ -59,19 +60,19 @@ select family, partition, taken, source_checksum, first_offset, chunks, content 
 
 # Projected hashes stay valid while the lines of a family are the same, even at other places.
 _KEEP_CURRENT = """
-insert into current (family, partition, taken, source_checksum, first_offset, chunks, content)
-select family, partition, taken, source_checksum, first_offset, chunks, content from decided where true
+insert into current (family, partition, reading_id, source_checksum, first_offset, chunks, content)
+select family, partition, reading_id, source_checksum, first_offset, chunks, content from decided where true
 on conflict (family) do update set
-    partition = excluded.partition, taken = excluded.taken, source_checksum = excluded.source_checksum,
+    partition = excluded.partition, reading_id = excluded.reading_id, source_checksum = excluded.source_checksum,
     first_offset = excluded.first_offset, chunks = excluded.chunks, content = excluded.content,
     family_hash = case when current.content = excluded.content then family_hash end
 """
 
 _HOLD_ABSENT = """
 insert or ignore into held
-select distinct e.family, p.state, 'partition ' || p.key || ' is ' || p.state
-from edition e join partition p on p.key = e.partition
-where p.state <> 'valid' and e.family in (select family from undecided)
+select distinct v.family, p.state, 'partition ' || p.key || ' is ' || p.state
+from family_version v join partition p on p.key = v.partition
+where p.state <> 'valid' and v.family in (select family from undecided)
 """
 
 _CLAIMANT = """
@@ -97,7 +98,7 @@ select family, 'duplicate id', min(detail) from (
 # are not compared further; else they are compared in pairs.
 _HOLD_SPLITS = """
 with several as materialized (
-    select family, version, min(partition) as one, count(distinct partition) as partitions from edition
+    select family, version, min(partition) as one, count(distinct partition) as partitions from family_version
     where source_checksum is not null and family in (select family from undecided)
     group by family, version having count(distinct partition) > 1),
 apart as materialized (
@@ -109,7 +110,7 @@ apart as materialized (
 pair as (
     select family, (
         select a.partition || ' and ' || b.partition
-        from edition a indexed by edition_family join edition b indexed by edition_family
+        from family_version a indexed by family_version_family join family_version b indexed by family_version_family
         on b.family = a.family and b.version = a.version and b.partition > a.partition
         where a.family = apart.family and a.version = apart.version and not exists (
             select 1 from chunk x indexed by chunk_family join chunk y indexed by chunk_id
@@ -125,12 +126,12 @@ from pair where partitions is not null
 
 
 def decide(db: Database) -> None:
-    """Within a transaction: updates `edition`, `standing`, `current` and `held` for all `undecided` families."""
+    """Decide all families in `undecided`, within the caller's transaction. Updates the three tables and `held`."""
     db.execute("insert or ignore into undecided select family, '' from held")
     if not exists(db, "undecided"):
         return
     db.execute("drop table if exists temp.decided")
-    for table, insert in (("edition", _DECIDE_EDITIONS), ("standing", _DECIDE_STANDING)):
+    for table, insert in (("family_version", _LIST_VERSIONS), ("last_version", _LIST_LAST_VERSIONS)):
         db.execute(f"delete from {table} where (family, partition) in undecided")
         db.execute(insert)
     db.execute(_DECIDE_CURRENT)

@@ -17,9 +17,9 @@ from chunksink.sinks.errors import BuildBroken, BuildMissing, Refused, SinkError
 
 
 def flip(session: Session, generation: Generation, *, adopt: bool = False) -> None:
-    """Switch all sinks, then the pointer. It can be repeated after a kill.
+    """Switch all sinks to the generation, then record it as live. This can be repeated after a kill.
 
-    If a sink refuses, those with a live build are switched back to it.
+    If a sink refuses, those with a live build are switched back to it. Raises OtherHome as `require_ours` does.
     """
     public = session.state.public_builds()
     changing = {name: build for name, build in generation.builds.items() if public.get(name) != build}
@@ -44,7 +44,7 @@ def _switch_back(session: Session, begun: Generation) -> None:
 
 def roll_back(session: Session) -> Generation:
     """Switch back to the previous generation. If a rollback was interrupted, this only completes it, so that a repeated
-    command does not undo it."""
+    command does not undo it. Raises NoGeneration if there is no previous one."""
     begun = session.state.begun_flip()
     is_rollback = begun is not None and begun == session.state.previous_or_none()
     live = live_generation(session)
@@ -69,7 +69,8 @@ def roll_back(session: Session) -> Generation:
 
 
 def _require_whole(receipts: Receipts, name: str, build: Build) -> None:
-    """BuildBroken if the build's count differs from its receipts. Open intents are left to the next sync."""
+    """Raises BuildBroken if the build has more or fewer documents than its receipts say. Open intents are left to the
+    next sync."""
     stored, confirmed = build.count(), receipts.documents()
     if stored != confirmed and not receipts.has_intents():
         raise BuildBroken(
@@ -88,7 +89,7 @@ def live_generation(session: Session, *, adopt: bool = False) -> Generation | No
 
 
 def drop(session: Session, generation: Generation) -> list[NotRemoved]:
-    """Remove its builds unless they are being read. Returns those that an engine did not remove."""
+    """Remove the generation's builds unless they are being read. Returns those that an engine did not remove."""
     not_removed: list[NotRemoved] = []
     with removing(session.state, generation) as is_unread:
         for name, build_id in generation.builds.items() if is_unread else ():

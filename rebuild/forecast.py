@@ -76,7 +76,7 @@ class Forecast:
     repeated: int
     """Further chunks with one of these texts."""
     tokens: int
-    """Estimated number in the texts to embed."""
+    """Estimated number of tokens in the texts to embed."""
     seconds: float | None
     cost: float | None
     """In the currency of the configured price; None if none is configured, or if the model is local."""
@@ -161,12 +161,13 @@ def plan_sync(
 def require_plan(
     session: Session, live: Generation, embedder: DocumentEmbedder, named: str, *, adopt: bool = False
 ) -> None:
-    """OtherPlan if the plan is not the named one. Call it before builds are recreated: recreating them is a part of the
-    plan."""
+    """Raises OtherPlan if the plan is not the named one, UnknownPlan if the name is too short. Call it before builds
+    are recreated: recreating them is a part of the plan."""
     if len(named) < _LEAST_DIGITS:
         raise UnknownPlan(
             f"{named!r:.100} is too short for the hash of a plan: use {_LEAST_DIGITS} or more of the digits that "
-            "`chunksink plan` prints (without an index there is no plan: run `chunksink sync`); nothing was written"
+            "`chunksink plan` prints (before the first sync, a plan has no hash: run `chunksink sync`); nothing "
+            "was written"
         )
     digest = plan_sync(session, live, embedder, adopt=adopt).hash or ""
     if not digest.startswith(named):

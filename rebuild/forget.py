@@ -62,10 +62,10 @@ class ForgetReport:
 
     families: tuple[str, ...]
     documents: dict[str, int]
-    """Erased documents by build, of all generations."""
+    """Erased documents by build, in all generations."""
     texts: int
-    """Texts found in records or builds, also of former versions. Former texts that neither names any more keep their
-    vectors."""
+    """Texts of the source found in records or builds, with former versions. The vectors of former texts found in
+    neither stay."""
     vectors: int
     run_records: int
     """Lines of run records that named the source."""
@@ -77,9 +77,10 @@ class ForgetReport:
 
 def forget(session: Session, name: str, *, tenant: str | None = None, every: bool = False) -> ForgetReport:
     """`name` is a family key, parent_id or document_id, or the source's name as its reader or a search shows it.
-    With `tenant`, only sources of this tenant count. SeveralSources if several match, unless `every` is set.
+    With `tenant`, only sources of this tenant count. Raises UnknownSource if none matches; SeveralSources if several
+    match, unless `every` is set.
 
-    The caller holds the writer's lock. It can be repeated after a kill, because the source's records are erased last.
+    The caller holds the writer's lock. A killed run can be repeated, because the source's records are erased last.
     """
     with ExitStack() as stack:
         builds, not_asked = _open_builds(session, stack)
@@ -149,7 +150,7 @@ def _erase_records(session: Session, families: Iterable[str]) -> tuple[str, ...]
     db = session.state.db
     partitions: set[str] = set()
     with write_transaction(db):
-        for table in ("compared", "moved"):  # otherwise triggers record the erased rows
+        for table in ("compared", "to_compare"):  # otherwise triggers record the erased rows
             db.execute(f"delete from {table}")
         for family in families:
             for table in _ERASED:
@@ -174,8 +175,8 @@ def _erase_records(session: Session, families: Iterable[str]) -> tuple[str, ...]
 def find_sources(
     session: Session, name: str, builds: Collection[Build], tenant: str | None, *, every: bool
 ) -> tuple[str, Sequence[NamedSource]]:
-    """The matching form of the name, and its sources. UnknownSource if there is none, SeveralSources if there are
-    several, unless `every` is set."""
+    """The matching form of the name, and its sources. Raises UnknownSource if there is none; SeveralSources if there
+    are several, unless `every` is set."""
     # No source has an empty name or one with an unpaired surrogate.
     for form in names_of(name) if name and not LONE_SURROGATE.search(name) else ():
         sources = sources_named(session.state.db, form, builds, tenant)
@@ -202,7 +203,7 @@ def _several(name: str, sources: Sequence[NamedSource]) -> SeveralSources:
 
 
 def names_of(name: str) -> list[str]:
-    """The name and its unquoted form. An address from a search also gets shorter forms, with less of its fragment."""
+    """The name, as typed and percent-decoded. One that ends with `#a&b` is also tried with `#a` and without it."""
     address, _, fragment = name.partition("#")
     parts = fragment.split("&")
     shorter = [f"{address}#{'&'.join(parts[:kept])}" for kept in reversed(range(1, len(parts)))] + [address]
@@ -210,8 +211,8 @@ def names_of(name: str) -> list[str]:
 
 
 def sources_named(db: Any, name: str, builds: Iterable[Build], tenant: str | None) -> list[NamedSource]:
-    """`name` is a family key, parent_id or document_id, or the source's name as its reader shows it. With `tenant` only
-    those of that tenant."""
+    """`name` is a family key, parent_id or document_id, or the source's name as its reader shows it. With `tenant`,
+    only sources of this tenant count."""
     parents = {name, resolve_parent_id(None, name, name), resolve_parent_id(None, None, name)}
     sources: dict[str, NamedSource] = {}
     of_tenant: set[str] = set()

@@ -24,8 +24,8 @@ class Freshness:
 
     lag: float | None
     """Age of the oldest change that the live index has not confirmed; 0 if there is none, None if the chunks are
-    missing. The time of the change is estimated. It is the earlier of two times: when the file of a pending partition
-    was written, and the start of a run that read the change; but at least that of the last complete update."""
+    missing. The time of the change is estimated: it is the earliest time at which the file of a pending partition was
+    written or a run that read a change began, but not before the start of the last complete update."""
     updated: float | None
     """Age of the last sync, repair or rebuild that confirmed every change."""
     verified: float | None
@@ -35,8 +35,8 @@ class Freshness:
     deep_verified: float | None
     deep_verdict: str | None
     has_drift: bool
-    """A `verify` found differences. Since then, no repair or rebuild was complete, and no
-    `verify` of at least the same depth succeeded."""
+    """A `verify` found differences. Since then, no repair or rebuild was complete, and no `verify` of at least the same
+    depth succeeded."""
     failed_run: RunRecord | None
     """The last verify, sync, repair or rebuild, if it failed; else the last ingest, if it failed."""
 
@@ -73,7 +73,7 @@ def _lag(
 
 
 def _updates(home: Path) -> tuple[RunRecord | None, list[RunRecord]]:
-    """The last complete update, and later runs that met a change."""
+    """The last complete update, and later runs that read a change."""
     later: list[RunRecord] = []
     for run in past_runs(home, "ingest", *UPDATES):
         if _is_complete(run):

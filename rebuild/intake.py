@@ -1,4 +1,4 @@
-"""From the bus into the catalog: new and changed partitions are validated, then accepted or rejected as a whole.
+"""Reads the bus into the catalog. A new or changed partition is validated, then accepted or rejected as a whole.
 
 A missing or invalid partition keeps the chunks of its last valid reading; its families are held.
 """
@@ -39,7 +39,7 @@ def ignore(_anything: object) -> None:
 
 
 def retry_if_rewritten(attempt: Callable[[], T]) -> T:
-    """Repeat the attempt if a partition was rewritten meanwhile; PartitionChanged after several attempts."""
+    """Repeat the attempt if a partition was rewritten meanwhile. Raises PartitionChanged after several attempts."""
     for _ in range(_ATTEMPTS - 1):
         with suppress(PartitionChanged):
             return attempt()
@@ -77,7 +77,7 @@ class Intake:
         return sum(self.root.size_of(key) for key in self.pending(reread=reread))
 
     def run(self, on_bytes: OnBytes = ignore, *, reread: bool = False) -> None:
-        """Read new and changed partitions; report and record their findings."""
+        """Read new and changed partitions, or with `reread` all; report and record their findings."""
         self._note_misnamed()
         self._note_missing()
         pending = self.pending(reread=reread)
@@ -105,7 +105,7 @@ class Intake:
                 self._set_state(key, MISSING, None)
 
     def _accept_changes(self, key: str, on_bytes: OnBytes) -> bool:
-        """Accepts a partition that had no findings, and validates only families with changed lines. Returns False and
+        """Accept a partition that had no findings, validating only its families with changed lines. Returns False and
         changes nothing if the whole partition must be validated."""
         if not self._had_no_finding(key):
             return False
@@ -123,8 +123,8 @@ class Intake:
         return True
 
     def _had_no_finding(self, key: str) -> bool:
-        """Whether it was valid without findings under the same rules. If the column `manifest` is null, its rows may be
-        wrong."""
+        """Whether the partition was valid without findings under the same rules. If its column `manifest` is null, the
+        rows of its chunks may be wrong."""
         select = "select signature from partition where key = ? and state = ? and manifest is not null"
         signature, *_ = self.state.db.execute(select, [key, VALID]).fetchone() or [None]
         same_rules = signature is not None and signature.startswith(self._with_rules(""))
@@ -141,7 +141,7 @@ class Intake:
             [key]
         )
         is_read = all(finding.code != UNREADABLE for finding in findings)
-        recorded = signature if is_settled and is_read else None  # without a signature it is read again the next time
+        recorded = signature if is_settled and is_read else None
         with write_transaction(self.state.db):
             if any(finding.is_error for finding in findings):
                 self._reject(key, recorded)
@@ -157,6 +157,8 @@ class Intake:
         return self.fields.rules(require_source_checksum=self.require_source_checksum)
 
     def _settled_signature(self, key: str) -> tuple[str, bool]:
+        """The signature, and whether every later change of the files will change it. If not, it must not be recorded,
+        so that the partition is read again the next time."""
         files, is_settled = self.root.settled_signature(key)
         return self._with_rules(files), is_settled
 
@@ -171,13 +173,13 @@ class Intake:
             raise PartitionChanged(f"partition {key} was rewritten while it was read; run again")
 
     def _reject(self, key: str, signature: str | None) -> None:
-        """Its families stay in the index unchanged."""
+        """Record the partition as invalid. Its families stay in the index unchanged."""
         self.state.db.execute("insert or ignore into partition (key, state) values (?, ?)", [key, INVALID])
         self._set_state(key, INVALID, signature)
 
     def _accept(self, key: str, signature: str | None, part: PartialValidation | None = None) -> None:
-        """Update the rows of the partition. With `part`, also validate the changed lines: NeedsValidation if that is
-        not enough."""
+        """Update the rows of the partition. With `part`, also validate the families with changed lines. Raises
+        NeedsValidation if the whole partition must be validated."""
         file, data = open_partition(self.root, key)
         with file:
             if data is None:
@@ -188,7 +190,7 @@ class Intake:
             select = "select manifest, created_at from partition where key = ?"
             former_digest, former_date = self.state.db.execute(select, [key]).fetchone() or (None, None)
             if former_digest == digest:  # the manifest names the same chunks
-                if part:  # but perhaps the file is damaged
+                if part:  # the signature has changed nevertheless, so the file may be damaged
                     raise NeedsValidation
                 self._set_state(key, VALID, signature)
                 return
@@ -221,7 +223,7 @@ class Intake:
                 self.state.db.execute(f"insert or ignore into undecided {undated}", [key])
 
     def _set_state(self, key: str, state: str, signature: str | None) -> None:
-        """If the state changes, the partition's families must be decided again."""
+        """If the state changes, the partition's families are marked as undecided."""
         is_change = exists(self.state.db, "partition where key = ? and state <> ?", [key, state])
         self.state.db.execute("update partition set state = ?, signature = ? where key = ?", [state, signature, key])
         if is_change:

@@ -35,7 +35,7 @@ class _HomeLock:
 
     @contextmanager
     def __call__(self, wait_seconds: float | None = None) -> Iterator[None]:
-        """Wait for another holder; HomeLocked after `wait_seconds`."""
+        """Wait while another run has the lock. Raises HomeLocked after `wait_seconds`."""
         with self._one_at_a_time:
             try:
                 self._lock.acquire(timeout=self._wait_seconds if wait_seconds is None else wait_seconds)
@@ -67,13 +67,13 @@ def writing(home: Path, wait_seconds: float = WAIT_SECONDS) -> AbstractContextMa
 
 
 def held_locks(home: Path) -> tuple[str, ...]:
-    """The locks that are held now. The check takes a shared lock for a moment, which no waiting run notices."""
+    """The locks that are held now. To find out, it takes a shared lock for a moment, which no waiting run notices."""
     return tuple(name for name in ("writer", "rebuild") if _is_held(_lock_file(home, name)))
 
 
 @contextmanager
 def reading_live(state: State) -> Iterator[Generation]:
-    """The generation that readers see, and a lease on it: a shared lock, so that its builds are not removed."""
+    """Yields the live generation, with a lease on it: a shared lock, so that its builds are not removed."""
     while True:
         generation = state.live()
         with _leased(state.home, generation, fcntl.LOCK_SH) as is_locked:

@@ -1,8 +1,8 @@
 """Decides which builds belong to this home: by markers, records or, without a marker, by the content and its receipts.
 
-A sink's public name is changed only if it shows a build of this home or one that may be adopted. If the records of this
-home were lost, the brake needs new ones. So a rebuild first scans one build of this home in each sink: the one that the
-public name shows, else the largest.
+A sink's public name is changed only if it shows a build of this home or one that may be adopted. If this home lost its
+records, the check against large removals (`removals.brake`) has nothing to compare with. So a rebuild first scans one
+build of this home in each sink: the one that the public name shows, else the largest.
 """
 
 from collections.abc import Iterable
@@ -22,13 +22,13 @@ _SAMPLE = 1000
 
 
 def require_ours(session: Session, sinks: Iterable[str], *, adopt: bool, sign: bool = False) -> None:
-    """OtherHome if this home may not replace what these sinks show. With `sign`, a lost marker is restored."""
+    """Raises OtherHome if this home may not replace what these sinks show. With `sign`, a lost marker is restored."""
     for name in sinks:
         shown_build(session, session.sink(name), adopt=adopt, sign=sign)
 
 
 def require_our_build(session: Session, sink: Sink, build: Build, *, adopt: bool) -> None:
-    """OtherHome if the live build, or the build under the sink's public name, belongs to another home."""
+    """Raises OtherHome if the live build, or the build under the sink's public name, belongs to another home."""
     marker = build.marker()
     if marker is not None and not session.owns(marker) and not adopt:
         raise OtherHome(
@@ -39,8 +39,8 @@ def require_our_build(session: Session, sink: Sink, build: Build, *, adopt: bool
 
 
 def is_shown(session: Session, sink: Sink, build_id: str) -> bool:
-    """Whether other programs find the build under the sink's public name. True also if it shows another home's build,
-    which `require_our_build` reports."""
+    """Whether other programs find the build under the sink's public name. Also True if that name shows another home's
+    build: `require_our_build` reports that case."""
     public = capability(sink, SupportsPublicName)
     if public is None:
         return True
@@ -52,8 +52,8 @@ def is_shown(session: Session, sink: Sink, build_id: str) -> bool:
 
 
 def shown_build(session: Session, sink: Sink, *, adopt: bool, sign: bool = False) -> str | None:
-    """The build under the sink's public name, which may be replaced. OtherHome if it belongs to another home, judging
-    by the records, its marker, or without a marker its content."""
+    """The build under the sink's public name, after checking that this home may replace it. Raises OtherHome if not,
+    judging by the records, the build's marker or, without a marker, its content."""
     recorded = session.state.public_builds().get(sink.name)
     public = capability(sink, SupportsPublicName)
     marker = public.shown() if public is not None else None
@@ -74,7 +74,7 @@ def shown_build(session: Session, sink: Sink, *, adopt: bool, sign: bool = False
 def _check_unmarked(session: Session, sink: Sink, recorded: str, *, adopt: bool, sign: bool) -> None:
     """Called if the public name shows no build with a marker.
 
-    If the recorded build has documents but no marker: OtherHome, unless `adopt` is set or most of a sample of its
+    Raises OtherHome if the recorded build has documents but no marker, unless `adopt` is set or most of a sample of its
     documents belong to sources with a receipt for this build.
     """
     db = session.state.db
@@ -116,8 +116,8 @@ def orphans(session: Session, sink: Sink) -> dict[str, int]:
 
 
 def recover_receipts(session: Session, others: Iterable[str]) -> list[str]:
-    """After the records were lost: make receipts for the build that each sink shows, or for its largest one. Returns
-    their ids. Sinks that this run does not write, `others`, are left out if they do not answer."""
+    """After the records were lost: make receipts for one build of each sink, and return the ids of these builds.
+    `others` are sinks that this run does not write; those that do not answer are left out."""
     session.refresh()
     recovered = []
     for name in dict.fromkeys([*session.sinks, *others]):
@@ -137,6 +137,7 @@ def recover_receipts(session: Session, others: Iterable[str]) -> list[str]:
 
 
 def _most_likely(session: Session, sink: Sink) -> str | None:
+    """Of the unrecorded builds of this home, the one that the public name shows, else the largest."""
     counts = orphans(session, sink)
     public = capability(sink, SupportsPublicName)
     marker = public.shown() if public is not None else None

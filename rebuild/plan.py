@@ -1,8 +1,8 @@
 """The diff: what must be written to and removed from each build so that it matches the catalog.
 
 The catalog is compared with the receipts of each build. A new build has none. Lost or wrong receipts are recreated by a
-scan. The first plan for a build compares all families. Later ones compare only the families in `moved`: they differed
-before, or triggers noted a change.
+scan. The first plan for a build compares all families. Later ones compare only the families in `to_compare`: they
+differed before, or triggers noted a change.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ select c.family, :build, 'write', r.family is not null, max(0, coalesce(r.docume
 from current c
 left join receipt r on r.build = :records and r.family = c.family
 left join intent i on i.build = :records and i.family = c.family
-where (i.family is not null or {DIFFERS}) and c.family not in (select family from held) {{and_moved}}
+where (i.family is not null or {DIFFERS}) and c.family not in (select family from held) {{and_to_compare}}
 """
 _PLAN_REMOVALS = f"""
 insert into planned
 select family, :build, 'remove', 1, coalesce(documents, 0) from (
-    select family from receipt where build = :records {{and_moved}}
-    union select family from intent where build = :records {{and_moved}})
+    select family from receipt where build = :records {{and_to_compare}}
+    union select family from intent where build = :records {{and_to_compare}})
 left join (select family, documents from receipt where build = :records) using (family)
 where {GONE}
 """
@@ -62,13 +62,13 @@ left join receipt r on r.build = p.build and r.family = p.family
 left join intent i on i.build = p.build and i.family = p.family
 where i.family is null and iif(p.action = 'remove', r.family is null, r.family_hash = c.family_hash)
 """
-_AND_MOVED = "and {} in (select family from moved where build = :build)"
+_AND_TO_COMPARE = "and {} in (select family from to_compare where build = :build)"
 # A build without receipts is not noted as compared: all of it differs, so the next plan compares all of it, too.
 _NOTE_COMPARED = (
     "insert or ignore into compared select :build where exists (select 1 from receipt where build = :build)",
-    "insert or ignore into moved select build, family from planned where build = :build "
+    "insert or ignore into to_compare select build, family from planned where build = :build "
     "and build in (select build from compared)",
-    "delete from moved where build = :build and family not in (select family from planned where build = :build)",
+    "delete from to_compare where build = :build and family not in (select family from planned where build = :build)",
 )
 
 
@@ -195,7 +195,7 @@ class Plan:
         planned = f"({_CONFIRMED})" if confirmed else "planned"
         return number(self._db, f"select coalesce(sum(fewer), 0) from {planned} where build = ?", [build])
 
-    def is_large_removal(self, builds: Collection[str]) -> bool:
+    def needs_brake_check(self, builds: Collection[str]) -> bool:
         """Whether the brake must check this plan."""
         removed = number(self._db, "select count(distinct family) from planned where action = 'remove'")
         return removed >= LEAST_SOURCES or max(map(self.shrinkage, builds), default=0) >= LEAST_CHUNKS
@@ -208,7 +208,7 @@ class Plan:
             digest.update(repr(held).encode())
         rows = self._db.execute(
             "select p.build, p.family, p.action, c.partition, "
-            "case when p.recorded then c.family_hash else t.checksum || c.taken end "
+            "case when p.recorded then c.family_hash else t.checksum || c.reading_id end "
             "from planned p left join current c on p.action = 'write' and c.family = p.family "
             f"left join partition t on t.key = c.partition where p.build in ({marks(names)}) "
             "order by p.build, p.family",
@@ -231,12 +231,12 @@ class Plan:
 
     def _compare_build(self, build: str, *, removals: bool, is_empty: bool) -> None:
         compared = exists(self._db, "compared where build = ?", [build])
-        moved = _AND_MOVED if compared and not is_empty else ""
+        only_noted = _AND_TO_COMPARE if compared and not is_empty else ""
         named = {"build": build, "records": None if is_empty else build}
-        self._db.execute(_PLAN_WRITES.format(and_moved=moved.format("c.family")), named)
+        self._db.execute(_PLAN_WRITES.format(and_to_compare=only_noted.format("c.family")), named)
         if not removals:
             return
-        self._db.execute(_PLAN_REMOVALS.format(and_moved=moved.format("family")), named)
+        self._db.execute(_PLAN_REMOVALS.format(and_to_compare=only_noted.format("family")), named)
         if not is_empty:
             for note in _NOTE_COMPARED:
                 self._db.execute(note, named)

@@ -49,7 +49,7 @@ prevents the flip."""
 @dataclass(frozen=True)
 class RebuildOptions(RunOptions):
     keep: frozenset[str] = frozenset()
-    """Keep the live builds of these sinks, except of those that this run writes."""
+    """The new generation shares the live builds of these sinks. Sinks that this run writes are ignored here."""
     fresh_cache: bool = False
     """Compute every vector again."""
     leave_out_held: bool = False
@@ -58,7 +58,7 @@ class RebuildOptions(RunOptions):
     check: Check | None = None
 
     def require_valid(self, session: Session) -> None:
-        """InvalidBus unless all chunks are valid or may be left out."""
+        """Raises InvalidBus unless all chunks are valid or may be left out."""
         if session.state.live_or_none() is not None or not self.leave_out_held:
             session.catalog.require_valid()
 
@@ -91,10 +91,10 @@ class Rebuild:
     outcome: RunOutcome = field(default_factory=RunOutcome)
     live: Generation | None = None
     recovered: Sequence[str] = ()
-    """Builds whose receipts were lost, and recovered by a scan."""
+    """Builds whose receipts were lost, and were recreated by a scan."""
 
     def run(self) -> Generation:
-        """Fill, verify and flip; returns the new live generation. Continues an unfinished one of the same kind."""
+        """Fill a generation, verify it and make it live; returns it. Continues an unfinished one of the same kind."""
         with self.session.rebuild_lock():
             with self.session.lock(WAIT_SECONDS):
                 self.live = live_generation(self.session, adopt=self.options.adopt)
@@ -114,7 +114,7 @@ class Rebuild:
         return generation
 
     def _check_receipts(self) -> None:
-        """Compare the receipts of the live builds with the engines, for the brake. Recover them if they are lost."""
+        """Compare the receipts of the live builds with the engines, for the brake. Recreate lost receipts."""
         if self.live is None:
             self.recovered = retry_if_rewritten(partial(recover_receipts, self.session, sorted(self.options.keep)))
         else:
@@ -161,7 +161,7 @@ class Rebuild:
         )
 
     def _model(self, shared: Iterable[str]) -> tuple[EncoderSettings, ModelInfo]:
-        """The one model of all builds with vectors. OtherModel if the shared builds have another one."""
+        """The one model of all builds with vectors. Raises OtherModel if the shared builds have another one."""
         live, settings, info = self.live, self.embedder.settings, self.embedder.info
         kept = [name for name in shared if self.session.sink(name).wants_vectors]
         if live is not None and live.holds_vectors and kept:
@@ -176,7 +176,7 @@ class Rebuild:
 
     def _fill(self, generation: Generation) -> None:
         """Write and verify in rounds, until no chunk has changed during a round. Then flip, before another run can read
-        changed chunks."""
+        changed chunks. Raises NotVerified if chunks change in every round."""
         with ExitStack() as stack:
             with self.session.lock():
                 opening = Opening(heal=True, adopt=self.options.adopt)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from chunksink.chunkbus.layout import BusRoot
 
 GONE = "family not in (select family from current) and family not in (select family from held)"
-"""SQL: the chunks no longer have the family."""
+"""SQL: no version of the family counts any more, and it is not held."""
 _NAMED = 100
 _WITHHELD = "removal withheld while a partition is missing or invalid"
 
@@ -64,7 +64,7 @@ def large_removal(db: Database, builds: Sequence[str], allowed: int = 0, *, remo
 
 
 def brake(db: Database, live_builds: Sequence[str], allowed: int, *, removals: bool) -> None:
-    """Stop a run that would remove a large share of the live index, unless `allowed` covers it."""
+    """Raises Brake if a run would remove a large share of the live index, unless `allowed` covers it."""
     removal = large_removal(db, live_builds, allowed, removals=removals)
     if removal is None:
         return
@@ -79,9 +79,9 @@ def brake(db: Database, live_builds: Sequence[str], allowed: int, *, removals: b
 
 
 def brake_refusals(db: Database, sink: str, live_build: str, new_build: str, allowed: int) -> None:
-    """Stop a flip to a build whose engine refused a large share of the documents.
+    """Raises Brake, before a flip, if the engine of the new build refused a large share of the documents.
 
-    The flip is not stopped if the live build lacks about as many, or if `allowed` covers the refused ones.
+    Does not raise it if about as many are refused in the live build, or if `allowed` covers the refused ones.
     """
     new = Receipts(db, new_build)
     refused, before = new.refused(), Receipts(db, live_build).refused()
@@ -94,14 +94,14 @@ def brake_refusals(db: Database, sink: str, live_build: str, new_build: str, all
     raise Brake(
         removal,
         f"{sink} refused {refused:,} of {total:,} documents, one of them because: {reason:.300}. The live index is "
-        f"untouched; it lacks {before:,} refused documents. To accept an index without the {refused:,}, pass "
+        f"untouched; {before:,} documents were refused there. To accept an index without the {refused:,}, pass "
         f"{removal.flag}; else check the engine and run the rebuild again, which sends them again",
     )
 
 
 def held_families(db: Database, root: BusRoot, builds: Sequence[str], limit: int = -1) -> list[HeldFamily]:
-    """Families that stay in these builds unchanged, and why. The first hundred without a recorded name get it from
-    their chunks."""
+    """Families that stay in these builds unchanged, and why. The first hundred without a recorded name get theirs
+    from their chunks."""
     label = f"select max(label) from {_RECORDED} and family = h.family"
     select = f"select h.*, coalesce(({label}), '') from ({_HELD}) h order by family limit :limit"
     held = [HeldFamily(*row) for row in db.execute(select, _named(builds) | {"limit": limit})]

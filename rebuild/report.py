@@ -31,7 +31,7 @@ class SinkReport:
 
     families: FamilyCounts = field(default_factory=FamilyCounts)
     written: int = 0
-    """Documents sent to it, without those that it already has."""
+    """Documents sent to it, without those that it already had."""
     deleted: int = 0
     """By how many documents its sources have shrunk."""
     chunks: int = 0
@@ -92,7 +92,7 @@ class RunOutcome:
 
     @property
     def chunks_written(self) -> int:
-        """The number of documents of the sink that was sent the most."""
+        """The number of documents sent to the sink that was sent the most."""
         return max((sink.written for sink in self.sinks.values()), default=0)
 
     @property
@@ -100,7 +100,7 @@ class RunOutcome:
         return {name: sink.error for name, sink in self.sinks.items() if sink.error is not None}
 
     def note(self, plan: Plan, builds: Mapping[str, str]) -> None:
-        """Add the part of a plan that these builds, by sink, have confirmed."""
+        """Add the confirmed part of a plan. `builds` are by sink."""
         if not builds:
             return
         self.families = self.families.then(plan.confirmed())

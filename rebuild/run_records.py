@@ -61,14 +61,14 @@ def past_runs(home: Path, *commands: str) -> Iterator[RunRecord]:
 
 
 def newest_run(home: Path, *commands: str) -> RunRecord | None:
-    """The last run of one of these commands that was neither stopped by an error or the user nor killed."""
+    """The last run of these commands that ended normally: not stopped, killed or still running."""
     results = (run for run in past_runs(home, *commands) if run.finished and not run.was_stopped)
     return next(results, None)
 
 
 def last_update(home: Path) -> RunRecord | None:
-    """The last sync, repair or rebuild that was not stopped by an error or by Ctrl-C. It may have been killed, or still
-    run."""
+    """The last sync, repair or rebuild that was not stopped by an error or by Ctrl-C. It may have been killed, or may
+    still be running."""
     return next((run for run in past_runs(home, *UPDATES) if not run.was_stopped), None)
 
 

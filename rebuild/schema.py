@@ -17,10 +17,12 @@ if TYPE_CHECKING:
 
 
 _HOME_ID = "home.id"
+_SCHEMA = "tables 2"
+"""Change it with the tables: a `state.db` with another schema is refused."""
 
 RECORDS_OF_BUILD = (
     "compared",
-    "moved",
+    "to_compare",
     "receipt",
     "intent",
     "dead_letter",
@@ -29,7 +31,7 @@ RECORDS_OF_BUILD = (
     "coverage",
     "projected",
 )
-"""Tables with rows of builds. Deleting from `compared` first keeps triggers from adding to `moved`."""
+"""Tables with rows of builds. Deleting from `compared` first keeps triggers from adding to `to_compare`."""
 
 _GENERATIONS = """
 -- `shown`: it was live once; else it is being filled, or a run that filled it did not finish.
@@ -40,16 +42,17 @@ create table build (
     generation text references generation (id), sink text, id text, primary key (generation, sink));
 -- The build under each sink's public name, also for sinks that are no longer configured.
 create table public (sink text primary key, build text);
+-- The target of a flip that has begun.
 create table flipping (generation text primary key);
 create table pointer (live text, previous text);
 insert into pointer values (null, null);
 create table pace (what text primary key, amount real, seconds real);
 """
 _CATALOG = """
--- `taken` is the unique number of a reading of a partition. A missing or invalid partition keeps the chunks of its last
--- valid reading; without one, `checksum` is null.
+-- `reading_id`: the id of the last valid reading, whose chunks a missing or invalid partition keeps. If there was none,
+-- `checksum` is null. If `signature` is null, the next refresh reads the partition again.
 create table partition (
-    taken integer primary key autoincrement, key text not null unique, signature text, state text not null,
+    reading_id integer primary key autoincrement, key text not null unique, signature text, state text not null,
     manifest text, checksum text, created_at text);
 create table finding (partition text, code text, severity text, line integer, detail text);
 create index finding_partition on finding (partition);
@@ -75,17 +78,17 @@ create index former_document_id on former_document (document_id);
 create index former_parent on former_document (parent_id);
 """
 _DECISIONS = """
--- Each version of a family in a partition.
-create table edition (family text, partition text, document_id text, source_checksum text, version text);
-create index edition_family on edition (family, partition);
+-- Every version of a family in each partition.
+create table family_version (family text, partition text, document_id text, source_checksum text, version text);
+create index family_version_family on family_version (family, partition);
 -- A family's last version in one partition. `rank` is a time: the newest `created_at` of its chunks if all have one,
 -- else the manifest's. `content` is the hash of its lines; if it has not changed, the projected documents are the same.
-create table standing (
-    family text, partition text, taken integer, parent_id text, source_checksum text, first_offset integer,
+create table last_version (
+    family text, partition text, reading_id integer, parent_id text, source_checksum text, first_offset integer,
     chunks integer, versions integer, rank text, content blob, primary key (family, partition)) without rowid;
 -- The version of each family that counts, unless it is retired. `family_hash` is null until it is projected.
 create table current (
-    family text primary key, partition text, taken integer, source_checksum text, first_offset integer,
+    family text primary key, partition text, reading_id integer, source_checksum text, first_offset integer,
     chunks integer, family_hash text, content blob) without rowid;
 create index current_place on current (partition, first_offset);
 create index current_unhashed on current (partition, first_offset) where family_hash is null;
@@ -96,12 +99,12 @@ create table held (family text primary key, reason text, detail text) without ro
 create table undecided (family text, partition text, primary key (family, partition)) without rowid;
 create table projection (version integer);
 create view current_chunk as
-    select c.*, u.first_offset, u.taken from current u
+    select c.*, u.first_offset, u.reading_id from current u
     join chunk c on c.family = u.family and +c.partition = u.partition
     where c.source_checksum is u.source_checksum;
 -- The same rows, for queries by family: the index lets them skip other partitions.
 create view family_chunk as
-    select c.*, u.first_offset, u.taken from current u
+    select c.*, u.first_offset, u.reading_id from current u
     cross join chunk c indexed by chunk_family on c.family = u.family and c.partition = u.partition
     where c.source_checksum is u.source_checksum;
 """
@@ -120,7 +123,7 @@ create table stamp (build text, stamp text, primary key (build, stamp)) without 
 -- Builds that were compared with the catalog as a whole.
 create table compared (build text primary key) without rowid;
 -- Families of compared builds that must be compared again: they differed or were held, or rows about them have changed.
-create table moved (build text, family text, primary key (build, family)) without rowid;
+create table to_compare (build text, family text, primary key (build, family)) without rowid;
 -- Documents that a scan found changed. They are sent again, even if the engine reports the expected hash.
 create table changed (build text, family text, id text, primary key (build, family, id)) without rowid;
 -- Progress of spot checks: the last family, when this round began, when the last complete round began, and how many
@@ -131,22 +134,22 @@ create table projected (build text primary key, projection text) without rowid;
 -- Work of all runs of this home, for metrics.
 create table total (what text, part text, amount real, primary key (what, part)) without rowid;
 """
-# Triggers that fill `moved`. Not `insert or ignore`: the conflict policy of the statement that fires a trigger would
-# override it.
-_NOTE_MOVED = """
+# Triggers that fill `to_compare`. Not `insert or ignore`: the conflict policy of the statement that fires a trigger
+# would override it.
+_TRIGGER = """
 create trigger {table}_{name} after {event} on {table} {condition} begin
-    insert into moved select build, {row}.family from compared where {builds}
+    insert into to_compare select build, {row}.family from compared where {builds}
     on conflict do nothing; end
 """
-_CHANGED = "when new.family_hash is not old.family_hash"
+_OTHER_HASH = "when new.family_hash is not old.family_hash"
 # Table, name of the trigger, event, condition, and the row that names the family.
-_MOVES = (
+_TRIGGERS = (
     ("current", "added", "insert", "", "new"),
-    ("current", "changed", "update of family_hash", _CHANGED, "new"),
+    ("current", "changed", "update of family_hash", _OTHER_HASH, "new"),
     ("current", "gone", "delete", "", "old"),
     ("held", "ended", "delete", "", "old"),
     ("receipt", "added", "insert", "", "new"),
-    ("receipt", "changed", "update of family_hash", _CHANGED, "new"),
+    ("receipt", "changed", "update of family_hash", _OTHER_HASH, "new"),
     ("receipt", "gone", "delete", "", "old"),
     ("intent", "added", "insert", "", "new"),
 )
@@ -156,7 +159,7 @@ def migrations() -> Migrations:
     from sqlite_utils import Migrations  # slow to import
 
     steps = Migrations("chunksink.state")
-    steps()(create_tables)
+    steps(name=_SCHEMA)(create_tables)
     return steps
 
 
@@ -164,9 +167,9 @@ def create_tables(db: Database) -> None:
     for script in (_GENERATIONS, _CATALOG, _DECISIONS, _RECORDS):
         for statement in script.split(";\n"):
             db.execute(statement)
-    for table, name, event, condition, row in _MOVES:
+    for table, name, event, condition, row in _TRIGGERS:
         builds = f"build = {row}.build" if table in RECORDS_OF_BUILD else "true"
-        db.execute(_NOTE_MOVED.format(table=table, name=name, event=event, condition=condition, row=row, builds=builds))
+        db.execute(_TRIGGER.format(table=table, name=name, event=event, condition=condition, row=row, builds=builds))
 
 
 def marks(values: Sequence[object]) -> str:
@@ -183,7 +186,7 @@ def exists(db: Database, rows: str, values: Sequence[object] = ()) -> bool:
 
 
 def home_id(home: Path) -> str:
-    """Created once. It is a separate file, so that a home that lost its records still recognises its builds."""
+    """Created once. The id is in a separate file, so that a home that lost its records still recognises its builds."""
     while (existing := existing_home_id(home)) is None:
         new = home / f".{_HOME_ID}.{secrets.token_hex(4)}"
         new.write_text(secrets.token_hex(16), encoding="ascii")

@@ -57,8 +57,8 @@ class RunOptions:
     adopt: bool = False
     """Take over builds of another home."""
     allow_deletions: int = 0
-    """How many sources may be removed or lose most of their chunks although the brake would stop the run. In a rebuild,
-    also how many documents engines may refuse."""
+    """Up to this many sources may be removed or lose most of their chunks without the brake stopping the run. In a
+    rebuild, each engine may also refuse up to this many documents."""
     deep: bool = False
     """In scans, also compare every vector with the cached one."""
 
@@ -133,10 +133,11 @@ class Session:
         return Marker(self.state.home_id, build_id, PROJECTION_VERSION, stamp)
 
     def stamp(self, build: Build, receipts: Receipts) -> None:
-        """Give the build a new stamp. Call it after the engine has confirmed a batch, before its receipts are written.
+        """Write a marker with a new random stamp into the build, so that an older copy of it (a restored one) is
+        recognised. Call it after the engine has confirmed a batch, before its receipts are written.
 
-        Older copies of the build then have other stamps. If the run is killed meanwhile, both stamps are valid: the
-        build differs from its receipts only in families with open intents."""
+        If the run is killed meanwhile, both stamps are valid: the build differs from its receipts only in families with
+        open intents."""
         new = secrets.token_hex(8)
         receipts.expect_stamps({*receipts.stamps(), new})
         build.sign(self.marker(receipts.build_id, new))

@@ -28,8 +28,8 @@ LEAST_DOCUMENTS, MOST_DOCUMENTS = 20, 200
 LARGEST = 2000
 """Most documents of a source. Larger sources are left to `verify`: reading one takes longer than an idle sync."""
 AT_REST_FACTOR = 10
-"""How many times larger the parts are for builds that can show that nobody has written to them: an idle sync opens them
-only for this check. Opening takes as long as comparing such a part, so a smaller part would save little."""
+"""For builds with `SupportsUnchanged`, parts are this many times larger. An idle sync opens such a build only for this
+check, and opening it takes as long as comparing a part of this size."""
 _ROUNDS_AFTER_A_WRITE = 2
 """Two, because the current round may already be past the documents that another program has written."""
 

@@ -1,6 +1,7 @@
 """`state.db`: the generations of this home, and which one is live.
 
-The transaction that moves the pointer commits a flip. The file can be lost: a rebuild recreates it from the chunks.
+A flip is committed by one transaction, which sets the live generation (table `pointer`). The file can be lost: a
+rebuild recreates it from the chunks.
 """
 
 import errno
@@ -33,7 +34,7 @@ NO_MODEL = ModelInfo(
 )
 """The model of a generation without vectors."""
 _MUCH_LESS = 10
-"""A measurement of work that is this many times smaller than the recorded work does not replace the record."""
+"""A measurement replaces the recorded one only if its amount of work is more than a tenth of the recorded amount."""
 MODEL, EMBEDDED = "model", "embedded"
 """Kinds of work that are measured besides writing to sinks: loading the model, and embedding a byte of text."""
 _GENERATION = "select id, created_at, encoder, model from generation"
@@ -96,7 +97,7 @@ class State(Store):
 
     @classmethod
     def existing(cls, home: Path) -> "State":
-        """Open the state of an existing home."""
+        """Open the state of an existing home. Raises NothingBuilt if it has none, OSError if it is not writable."""
         if not (home / "state.db").exists():
             raise NothingBuilt(home)
         if not can_write(home):

@@ -171,7 +171,7 @@ def _sync(
             _retry_refused_texts(session, embedder, targets)
         plan = convergence.plan()
         builds = [target.build_id for target in targets]
-        if plan.is_large_removal(builds):
+        if plan.needs_brake_check(builds):
             _stop_large_removal(session, builds, options)
         if convergence.update_settings(live):
             plan = convergence.plan()

@@ -59,8 +59,8 @@ class SinkCheck:
 @dataclass(frozen=True)
 class InputPartition:
     partition: str
-    taken: int
-    """The unique number of its last reading."""
+    reading_id: int
+    """The id of its last valid reading."""
     state: str
     checksum: str
     chunks: int
@@ -133,7 +133,7 @@ def _as_json(sink: SinkCheck | None, error: Exception | None) -> dict[str, Any]:
 
 def verify(session: Session, *, deep: bool = False, recall: bool = False) -> VerifyReport:
     """Compare every live build with the chunks; with `deep`, also every vector with the cached one. With `recall`,
-    measure how many of the nearest documents its search by vectors finds.
+    measure how many of the nearest documents each build's vector search finds.
 
     If there are differences and another run has written meanwhile, everything is compared again with the writer's lock
     held.
@@ -214,7 +214,7 @@ def _verify(session: Session, live: Generation, deep: bool, recall: bool) -> Ver
 
 def _inputs(session: Session) -> tuple[InputPartition, ...]:
     rows = session.state.db.execute(
-        "select key, taken, state, checksum, (select count(*) from chunk where partition = key) from partition "
+        "select key, reading_id, state, checksum, (select count(*) from chunk where partition = key) from partition "
         "where checksum is not null order by key"
     )
     return tuple(InputPartition(*row) for row in rows)

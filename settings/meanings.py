@@ -30,7 +30,8 @@ MEANINGS = {
     "rerank": "a model that ranks the best hits of a search again: a table `[rerank]`",
     "engine": "where `sync` and `rebuild` compute vectors: `local`, or workers on `ray`",
     "ray": "workers on Ray, and the place of their vectors: a table `[ray]`",
-    "tenants": "`required` refuses searches that name no tenant; `optional` allows them",
+    "tenants": "`required`: a search that names no tenant gets no documents, and on the command line it is an error; "
+    "`optional`: it searches the documents of all tenants",
     "tokens": "who may use `chunksink serve`: entries `SHA256-OF-A-TOKEN = TENANT`, with the tenant `*` for all "
     "tenants; in the environment variable separated by commas",
     "patience": "seconds for which a call is repeated if an engine does not answer or is overloaded",

@@ -50,10 +50,10 @@ class SupportsSearchSettings(Protocol):
     """A build with search settings or indexes that are adjusted after writes."""
 
     def search_settings_due(self) -> list[str]:
-        """The names of those that are missing or do not fit the build."""
+        """The names of the settings and indexes that are missing or do not fit the build."""
 
     def update_search_settings(self) -> list[str]:
-        """Adjust them for readers that open the build afterwards. Returns the names of those that changed."""
+        """Adjust the settings and indexes for readers that open the build afterwards. Returns the changed names."""
 
 
 class SupportsNearest(Protocol):

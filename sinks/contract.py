@@ -1,7 +1,11 @@
 """The two interfaces through which every index is written. The docstrings are the contract.
 
-A `Sink` is an engine that stores builds. A `Build` is one build in it, opened for writing. Every sink, ours or another
-package's, passes `sinks.conformance`.
+A build has the documents of an index in one engine; a rebuild makes a new one. A `Sink` is an engine that stores
+builds. A `Build` is one of them, opened for writing. Every sink, ours or another package's, passes `sinks.conformance`.
+
+A family is all documents of one source; they share a `parent_id`. Foreign documents are those that another program
+wrote. The home is the folder with our records: the receipts say what each build has confirmed, and the pointer says
+which builds are live.
 
 Rules for all methods:
 
@@ -114,9 +118,8 @@ class Build(Protocol):
         A sink may skip a document that the engine already has with the same id and `document_hash`, unless the family's
         `rewrite` names it. After the engine has confirmed the documents, the sink removes all other documents of these
         families. A document that has moved to another family is not removed, because the engine has it under
-        its new family now. A refused
-        document does not affect the others. If one call has a family twice, only the later one counts. So the caller
-        passes the parts of a family in separate calls.
+        its new family now. A refused document does not affect the others. If one call has a family twice, only the
+        later one counts. So the caller passes the parts of a family in separate calls.
         """
 
     def delete(self, parent_ids: Sequence[str]) -> None:

@@ -18,7 +18,7 @@ from chunksink.sinks.document import NAMES
 from chunksink.sinks.fields import PROJECTION, Read
 
 MAX_TEXT = 8000
-"""Characters of a value that is searched and not filtered."""
+"""The most characters of a string that is no label: see `CustomField.is_label`."""
 MAX_MEMBERS = 1000
 """The limit of all custom lists of a document together. More than 5,461 members make a build of Chroma unreadable."""
 MAX_METADATA = 100
@@ -35,7 +35,7 @@ _TYPES: dict[FieldType, tuple[Read, str]] = {
     "string": (values.label, "a string or a number"),
     "number": (values.number, "a number of up to 15 digits"),
     "boolean": (values.flag, "true or false, yes or no, 1 or 0"),
-    "datetime": (values.moment, "a time of ISO 8601 or of a mail, a year, a month, a day, or seconds since 1970"),
+    "datetime": (values.moment, "a date or time (ISO 8601 or as in e-mail), a year, a month, or seconds since 1970"),
     "strings": (values.members, "a list of strings, or one string"),
 }
 """How a value is read, and what it must be."""
@@ -54,7 +54,7 @@ class CustomField:
 
     @property
     def digest(self) -> str:
-        """The name, and a hash that changes with everything that changes documents."""
+        """The name, and a hash of the options that affect documents."""
         table = [*self.keys, self.options.type, self.is_label, self.options.search]
         return f"{self.name}:{sha256_hex(canonical_json(table))[:16]}"
 
@@ -120,7 +120,7 @@ class FieldSet:
         return ",".join(field.digest for field in self.fields)
 
     def project(self, record: Record, document: Mapping[str, Any]) -> dict[str, Any]:
-        """The fields `fields`, `fields_text` and `metadata` of the document, which has its other fields already."""
+        """The fields `fields`, `fields_text` and `metadata` of the document. `document` has the other fields."""
         found = {field.name: value for field in self.fields if (value := field.read(record)[1]) is not None}
         left = MAX_MEMBERS
         for name, value in found.items():
@@ -178,7 +178,7 @@ def _scalar(raw: Any) -> Any:
 
 
 def _is_field(path: str, raw: Any, document: Mapping[str, Any]) -> bool:
-    """Whether a field of the document has this value. A year is not all of a date."""
+    """Whether a field of the document has this whole value. The field `year` has only a part of a date."""
     for rule in _RULES.get(path, ()):
         value = rule.read(raw)
         if value is not None and value == document[rule.name]:

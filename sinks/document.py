@@ -106,7 +106,7 @@ FIELDS = Document.__struct_fields__
 NAMES = frozenset(FIELDS)
 LISTS = ("headings", "tags", "authors")
 CUSTOM = "fields."
-"""Before the name of a custom field in filters and facets, and in engines without nested fields."""
+"""The prefix of a custom field's name in filters and facets, and in engines without nested fields."""
 
 
 NO_TEXT = text_hash("")
@@ -133,7 +133,7 @@ def family_hash(document_hashes: Iterable[str]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Family:
-    """Documents of one family, and one vector per document in the same order for sinks that want vectors.
+    """All documents of one source, or a part of them. For sinks that want vectors: one vector per document, in order.
 
     A row with NaN or infinity means that the document has no vector: a sink that wants vectors refuses it.
     """

@@ -60,7 +60,7 @@ def _paths(name: str, *groups: str) -> tuple[str, ...]:
 
 def _window_end(record: Record, _: Values) -> int | None:
     groups = (group for group in (record, record.get("metadata"), record.get("span")) if isinstance(group, dict))
-    moments = (values.milliseconds(group.get("occurred_at_end_ms")) for group in groups)
+    moments = (values.seconds_from_milliseconds(group.get("occurred_at_end_ms")) for group in groups)
     return next((moment for moment in moments if moment is not None), None)
 
 
@@ -90,7 +90,8 @@ PROJECTION: tuple[FieldRule, ...] = (
     FieldRule("schema_version", "version of the chunk format", ("schema_version",), filter="equal"),
     FieldRule(
         "chunk_index",
-        "position in the document from 0; else in the family, by page, character and `chunk_id` (2 is before 10)",
+        "position in the document from 0; if missing, the position in the family, which is sorted by page, character "
+        "and `chunk_id` (2 before 10)",
         (*_paths("chunk_index", "metadata", "span"), *_paths("index", "metadata"), *_paths("ordinal", "metadata")),
         values.count,
         filter="range",
@@ -175,7 +176,7 @@ PROJECTION: tuple[FieldRule, ...] = (
     # --- source -----------------------------------------------------------------------------------------------
     FieldRule(
         "source_uri",
-        "name of the source: the one that `parent_id` is computed from, else any other name",
+        "name of the source: the one from which `parent_id` is computed, if the chunk has it; else the next that it has",
         (
             "provenance.source_uri",
             "provenance.source_ref",
@@ -355,7 +356,7 @@ PROJECTION: tuple[FieldRule, ...] = (
 GROUPS = frozenset(
     path[:end] for rule in PROJECTION for path in rule.paths for end in range(len(path)) if path[end] == "."
 )
-"""Paths to objects that contain other paths of the rules."""
+"""Paths of the objects in which the rules look for values, such as `metadata` and `span.pages`."""
 
 
 def values_by_path(record: Record) -> Values:
@@ -377,7 +378,7 @@ FILTERS: Mapping[str, str] = {rule.name: rule.filter for rule in PROJECTION if r
 """Fields that readers can filter by: all by value, `range` also by bounds, `pattern` also by patterns."""
 
 WHOLE = frozenset(rule.name for rule in PROJECTION if rule.filter and rule.read in (values.string, values.line))
-"""Filterable fields whose text is stored uncut. That of the other filterable fields is cut at 468 bytes."""
+"""Filterable fields whose text is stored uncut. The text of other filterable fields is cut at 468 bytes."""
 
 SORTABLE = ("chunk_index", "filename", "modified_at_epoch", "page_start", "path", "size_bytes", "title", "year")
 

@@ -63,7 +63,7 @@ class Replacements:
     def begin(self, families: Iterable[Family]) -> list[Family]:
         """Call it before the first write. Returns the families to write: the last version of each.
 
-        None of their documents is surplus until `add` has got the last part of the family.
+        None of their documents is surplus before `add` gets the last part of the family.
         """
         latest = {family.parent_id: family for family in families}
         for parent_id, family in latest.items():

@@ -13,8 +13,8 @@ from chunksink.sinks.document import Document, document_hash
 from chunksink.sinks.fields import PROJECTION, FieldRule, Values, values_by_path
 
 PROJECTION_VERSION = 9
-"""Increase it with every change of meaning: then a sync projects all chunks again and writes what differs. A change of
-`title_and_headings` also needs a migration of the catalog, which has hashes of contexts."""
+"""Increase it if documents would come out differently: then a sync projects all chunks again and writes what differs.
+A change of `title_and_headings` also needs a migration of the catalog, which stores hashes of title and headings."""
 
 _TITLE, _HEADINGS = (rule for rule in PROJECTION if rule.name in ("title", "headings"))
 _CONTEXT_PATHS = [(path, *path.rpartition(".")[::2]) for rule in (_TITLE, _HEADINGS) for path in rule.paths]

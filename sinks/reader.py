@@ -111,12 +111,12 @@ class Sort:
 
 @lru_cache(maxsize=64)
 def _expression(pattern: str) -> re.Pattern[str]:
-    signs = {"*": ".*", "?": "."}
-    return re.compile("".join(signs.get(one) or re.escape(one) for one in pattern), re.DOTALL)
+    wildcards = {"*": ".*", "?": "."}
+    return re.compile("".join(wildcards.get(one) or re.escape(one) for one in pattern), re.DOTALL)
 
 
 def prefix_of(pattern: str) -> str | None:
-    """The beginning that a pattern such as `docs/*` requires, if it requires nothing else."""
+    """The beginning that a pattern such as `docs/*` requires; None if the pattern requires more than a beginning."""
     return pattern[:-1] if pattern.endswith("*") and not WILDCARDS.search(pattern[:-1]) else None
 
 
@@ -180,7 +180,7 @@ class Reader(Protocol):
         """The documents with these ids, in this order; absent ones are left out."""
 
     def refresh(self) -> None:
-        """See later writes. Called when receipts or the pointer changed; if it fails, the old view stays."""
+        """Make later writes visible. If that fails, the reader keeps its old view."""
 
     def close(self) -> None:
         """Release the engine. May be called twice."""
@@ -214,8 +214,8 @@ class KeywordReader(Reader, Protocol):
         the search: statistics are limited to the documents that pass."""
 
     def max_score(self, query: str, filters: Sequence[Filter] = ()) -> float | None:
-        """About the score that a document with every word of the query would have, for when none has. If one has, or if
-        the score is unknown: None, and the caller uses the score of the best hit."""
+        """About the score that a document with every word of the query would have. May be None if it is unknown, or if
+        a document has every word: then the caller uses the score of the best hit."""
 
     def corrections(self, query: str, filters: Sequence[Filter] = ()) -> dict[str, str]:
         """A similar word for each query word that is missing from all documents that pass the filters. Empty for an

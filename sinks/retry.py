@@ -2,7 +2,7 @@
 
     sink = with_retries(ChromaSink(Server(url)), RetryPolicy(documents_per_second=500), on_fault=faults.append)
 
-`Transient` errors are retried with growing random waits. `Refused` and all other errors pass. `sinks.contract` promises
+`Transient` errors are retried with growing random waits. All other errors are raised at once. `sinks.contract` promises
 that calls may be repeated, even if only the answer was lost. Readers are not retried: a person who searches prefers an
 error to waiting.
 """

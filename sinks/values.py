@@ -74,9 +74,10 @@ def cut(text: str) -> str:
 
 def _sizes(text: str) -> tuple[int, int]:
     """Bytes of a string, and of its decomposed form in lower case, which Meilisearch measures: in Hangul it is up to 3
-    times as long. Typed input may contain a lone surrogate."""
+    times as long."""
     if text.isascii():
         return len(text), len(text)
+    # Typed input may contain a lone surrogate, which UTF-8 cannot encode.
     folded = unicodedata.normalize("NFKD", text).lower()
     return len(text.encode(errors="surrogatepass")), len(folded.encode(errors="surrogatepass"))
 
@@ -166,8 +167,8 @@ def epoch(value: Any) -> int | None:
         return None
 
 
-def milliseconds(value: Any) -> int | None:
-    """Whole seconds from milliseconds."""
+def seconds_from_milliseconds(value: Any) -> int | None:
+    """Whole seconds, rounded down."""
     number = integer(value)
     return number // 1000 if number is not None else None
 
@@ -217,8 +218,8 @@ def flag(value: Any) -> bool | None:
 
 
 def moment(value: Any) -> int | None:
-    """Whole UTC seconds. Reads all that `epoch` reads, and the dates of mails and of HTTP. As in filters, four digits
-    are a year and eight a day, but in a number only a day of 1900 to 2199. A year or month is its first moment."""
+    """Whole UTC seconds. Reads all that `epoch` reads, and the dates of e-mail and HTTP. As in filters, 4 digits are a
+    year and 8 digits are a day. A number is a day only from 1900 to 2199. A year or month means its start."""
     whole = integer(value)
     text = value.strip() if isinstance(value, str) else str(whole)
     found = None

@@ -84,7 +84,7 @@ PROMISES = {
     8: "The cache never lies: a vector is used only for its text and model, and only if its checksum matches.",
     9: "One writer, many readers: a second writer waits or exits; the lock of a dead run is taken over.",
     10: "Time is not evidence: no decision to delete or to skip depends on the clock of a run.",
-    11: "Tenants are separate: a search without a required tenant gets nothing; other tenants change no answer.",
+    11: "Tenants are separate: a search without a required tenant gets no documents; other tenants change no answer.",
     12: "Secrets stay secret: they are in no log, error, page or process list.",
 }
 _PROMISE = re.compile(r"mark\.promise\((\d+)\)")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chunksink.options import adopt_option, index_options, json_option, open_index
+from chunksink.options import index_options, json_option, open_index
 from chunksink.output import counted, more, printable, show
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ _SHOWN = 10
 
 @click.command()
 @index_options
-@adopt_option
+@click.option("--adopt", is_flag=True, help="Show the plan of `sync --adopt`.")
 @json_option
 def command(adopt: bool, as_json: bool) -> None:
     """Show what a sync would do and cost. Nothing is written to the engines, except that an interrupted switch

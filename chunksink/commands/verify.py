@@ -32,6 +32,7 @@ def command(deep: bool, repair: bool, allow_deletions: int, adopt: bool, as_json
     Sources with missing, extra or changed chunks are named; --json has the ids. Refused documents are counted
     separately. Sources that are held, because their chunks are missing or invalid, are not compared. The digest of
     a sink depends on its content alone: it is the same in another home with the same chunks, model and fields.
+    `--allow-deletions` and `--adopt` concern the repair.
     Exits with 5 if an engine does not answer, else with 4 if something differs and was not repaired, else with 3 if
     sources are held, else with 6 if documents were refused during a repair.
 

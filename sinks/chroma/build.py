@@ -1,4 +1,4 @@
-"""A build in Chroma, for its writer. A write is done when Chroma answers; `flush` removes the surplus."""
+"""A build in Chroma, opened for writing. A write is done when Chroma answers; `flush` removes the surplus."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -150,7 +150,7 @@ class ChromaBuild:
 
     def _ids_of(self, parent_ids: Sequence[str]) -> Iterator[str]:
         """Does not read metadata, which takes Chroma twenty times as long."""
-        for where in rows.of_families(parent_ids):
+        for where in rows.conditions_for_families(parent_ids):
             with self._handle.calling() as collection:
                 yield from collection.get(where=where, include=[])["ids"]
         if NO_PARENT in parent_ids:

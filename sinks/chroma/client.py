@@ -29,7 +29,7 @@ def import_chromadb() -> ModuleType:
     except ValueError as error:
         raise ConfigError(
             f"chromadb reads settings from the environment and from {Path('.env').absolute()}, and {_why(error)}. "
-            "Change the setting, or run this in another folder"
+            "Change the setting, or run the command in another folder"
         ) from error
     return chromadb
 

@@ -31,7 +31,7 @@ _BROKEN = ("hnsw", "segment", "corrupt", "malformed", "not a database", "pickle"
 _DISK = re.compile(
     "disk i/o error|database or disk is full|failed to apply logs to the metadata segment$", re.IGNORECASE
 )
-"""Messages on a full disk. The failed call keeps its lock, so a second one might wait forever."""
+"""Messages on a full disk. Not retried: the failed call keeps its lock, so a second call might wait forever."""
 _BUSY = ("locked", "busy", "timed out", "timeout")
 
 
@@ -49,10 +49,12 @@ def translate_errors(where: str) -> AbstractContextManager[None]:
 def _ours(where: str, error: BaseException) -> SinkError | None:
     is_embedded = not isinstance(where, Address)
     if is_embedded and _DISK.search(str(error)):
-        full = "make room on that disk, and run it again"
-        return OutOfResources(f"Chroma at {where} cannot write ({error}): {full}. If it has room, {REPAIR_REBUILDS}")
+        return OutOfResources(
+            f"Chroma at {where} cannot write ({error}): make room on that disk, then run the command again. If the "
+            "disk is not full, `chunksink verify --repair` rebuilds the build from the chunks"
+        )
     if is_embedded and (remedy := shortage(error)) is not None:
-        return OutOfResources(f"Chroma at {where} lacks resources ({error}): {remedy}, and run it again")
+        return OutOfResources(f"Chroma at {where} lacks resources ({error}): {remedy}, then run the command again")
     if type(error).__name__ == "PanicException":  # from the embedded engine; not an `Exception`
         return BuildBroken(f"Chroma crashed on {where} ({error}): {REPAIR_REBUILDS}")
     return _of_exception(error, where) if isinstance(error, Exception) else None

@@ -51,8 +51,8 @@ Read = Callable[["Collection", Sequence[Filter], dict[str, "Candidates | None"]]
 def of_few(
     collection: "Collection", filters: Sequence[Filter], _known: dict[str, "Candidates | None"], *, more_than: int
 ) -> Candidates | None:
-    """The documents that pass the filters. None if over 1,000 pass, or if this could add nothing: no more pass
-    than the graph has found (`more_than`)."""
+    """The documents that pass the filters. None if over 1,000 pass, or if no more pass than the graph has found
+    (`more_than`): then the comparison could add nothing."""
     candidates = _read(collection, filters, _FEW)
     return candidates if candidates is not None and len(candidates.ids) > more_than else None
 

@@ -60,7 +60,7 @@ class Folder:
         return f"chromadb {version('chromadb')}, embedded"
 
     def drop(self, build_id: str) -> None:
-        with turns.turn(build_folders.folder(self._root, build_id)):  # a dead run's last call may be under way
+        with turns.turn(build_folders.folder(self._root, build_id)):  # a dead run's last call may still be running
             build_folders.remove(self._root, build_id)
 
     def _handle(self, path: Path, *, writing: bool, initial: dict[str, Any] | None = None) -> Handle:

@@ -1,4 +1,4 @@
-"""A Chroma collection, in a folder or on a server, opened on first use.
+"""A Chroma collection in a folder or on a server, opened on first use.
 
 Answers about an embedded build are cached until its database file changes: Chroma takes most of a second to count
 100,000 documents. The file is only inspected with `stat`, because closing a file that Chroma's SQLite also has open
@@ -53,7 +53,7 @@ class Opened:
 
 
 class Cached(Generic[T]):
-    """An answer of Chroma, cached until the database file changes. Not cached for a server."""
+    """An answer from Chroma, cached until the database file changes. Not cached for a server."""
 
     def __init__(self, database: Path | None) -> None:
         self._database = database
@@ -77,7 +77,7 @@ class Cached(Generic[T]):
 class Handle:
     """A collection at `where`, opened on first use. Until then `peek` may return its size and metadata.
 
-    Calls of Chroma run within `turn`. Once a call has loaded the vectors, later calls run within `shared`, which
+    Calls to Chroma run within `turn`. Once a call has loaded the vectors, later calls run within `shared`, which
     several threads may have at once. Two threads that load vectors at the same time crash the process.
     """
 
@@ -117,7 +117,7 @@ class Handle:
 
     @contextmanager
     def calling(self) -> Iterator["Collection"]:
-        """Surrounds every call of Chroma: translates errors, and waits for the turn of an embedded build."""
+        """Surrounds every call to Chroma: translates errors and, for an embedded build, waits for its turn."""
         collection = self.opened().collection
         turn = self._shared_turn if self._may_share else self._turn
         with turn(), translate_errors(self.where):

@@ -98,7 +98,7 @@ def read(
     parent_ids: Sequence[str] | None = None,
 ) -> Iterator[Stored]:
     """All documents of a build, or those of some families. `page` returns at most `most` of them from an offset."""
-    for where in [None] if parent_ids is None else of_families(parent_ids):
+    for where in [None] if parent_ids is None else conditions_for_families(parent_ids):
         offset = 0
         while True:
             rows = page(offset, most, content, vectors, where)
@@ -123,7 +123,7 @@ def request_slices(documents: Sequence[Document], dimensions: int, max_rows: int
     return slices_by_size(sizes, max_rows, max_bytes)
 
 
-def of_families(parent_ids: Sequence[str]) -> Iterator[Where]:
+def conditions_for_families(parent_ids: Sequence[str]) -> Iterator[Where]:
     for some in batches([parent_id for parent_id in parent_ids if parent_id != NO_PARENT], _KEYS):
         yield {"parent_id": {"$in": list(some)}}
 

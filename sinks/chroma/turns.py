@@ -1,6 +1,8 @@
-"""Locks a build for calls of Chroma.
+"""Turns: only one process at a time may call Chroma on a build.
 
-No process may load its vector files while another one saves them (ADR 0016).
+A process that loads vector files while another one saves them may crash (ADR 0016). A turn is a lock on a file in the
+build's folder. Waiting for a turn has a time limit, because the process that has it may hang. The threads of a reader
+can share one turn.
 """
 
 import fcntl
@@ -16,14 +18,14 @@ from chunksink.sinks.errors import NotConfirmed
 
 FILE = "chunksink-turn.lock"
 READER_SECONDS = 10.0
-"""How long a reader waits for a turn while its holder is running. A call of a writer takes about one second."""
+"""How long a reader waits for a turn that a running process has. A call of a writer takes about one second."""
 WRITER_SECONDS = 60.0
 _SHARED_SECONDS = 0.05
 """After this time a shared turn accepts no more threads, so that a writer in another process gets its turn."""
 _STOPPED = {"T", "t"}  # states of a process
 _STOPPED_SECONDS = 1.2
-"""After this time a reader checks whether the holder of the turn is stopped. A search must answer within two seconds.
-"""
+"""After this time a reader checks whether the process that has the turn is stopped. A search must answer within two
+seconds."""
 
 _abandoned: dict[int, Event] = {}
 """By inode of the lock file: the event of a thread that still waits although its caller gave up. While it waits, no
@@ -102,6 +104,7 @@ class _Turn:
 
 @contextmanager
 def locked(handle: int, path: Path, *, is_reader: bool) -> Iterator[None]:
+    """Lock the open file `handle`, and close it at the end. `path` is the build, for messages."""
     try:
         _lock(handle, path, is_reader=is_reader)
         yield

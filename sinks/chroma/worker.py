@@ -1,6 +1,6 @@
 """An embedded build that a separate process fills, so that reading, embedding and other sinks run in parallel.
 
-In this process they could not: Chroma holds Python's global lock while it writes or reads.
+Within one process they could not: Chroma holds Python's global lock while it writes or reads.
 
 The process handles one call at a time. When our process ends, the pipe closes. The other process checks the pipe at the
 start of each turn, and ends if it is closed. So once a new writer has had a turn, the old process writes no more.

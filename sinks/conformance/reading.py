@@ -87,7 +87,7 @@ FILTERED: list[tuple[list[Filter], list[int]]] = [
     ([Filter("fields.unknown", any_of=("x",))], []),
     ([Filter("fields.unknown", at_least=1)], []),
 ]
-SIGNS = '" "" "red ( NOT * red* - ^ { text: \\ \0 % \' ͺͺ ㈠㈡ "ͺ-ͺ"'
+SYNTAX = '" "" "red ( NOT * red* - ^ { text: \\ \0 % \' ͺͺ ㈠㈡ "ͺ-ͺ"'
 
 
 def ids(numbers: list[int]) -> set[str]:
@@ -238,14 +238,14 @@ class KeywordConformance(ReaderConformance):
         assert all(hits for hits, *_ in found[0][:4])
 
     def test_search_treats_query_syntax_as_text(self, reader: KeywordReader) -> None:
-        for typed in ("red AND", *SIGNS.split(" ")):
+        for typed in ("red AND", *SYNTAX.split(" ")):
             for query in (typed, f"red {typed}", f"{typed}red", f"red {typed} apple"):
                 reader.search(query, 5)
                 reader.facets(query, ["tags"])
                 reader.corrections(query)
             reader.search(typed, 5, sort=Sort("year"))
         found = {hit.id for hit in reader.search("red ; DROP TABLE documents; --", 5)}
-        assert found == ids([1, 2]) | {ALL[0]}, "the words among the signs are searched for"
+        assert found == ids([1, 2]) | {ALL[0]}, "the words between the symbols are searched for"
 
     def test_get_leaves_out_unknown_ids(self, reader: KeywordReader) -> None:
         assert [one.id for one in reader.get(["\ud800", ALL[0], "a b", "", "x" * 600, "\0", f"{ALL[0]}\n"])] == [ALL[0]]
@@ -289,7 +289,7 @@ class KeywordConformance(ReaderConformance):
                 assert [piece.text for piece in pieces if piece.match] == ["Prüfung", "Café"], query
                 assert "".join(piece.text for piece in pieces) == text
 
-    def test_facets_count_the_text_null_and_no_missing_value(self, connect: Any) -> None:
+    def test_facets_count_the_string_null_but_not_missing_values(self, connect: Any) -> None:
         named = {"tags": ["null"], "project": "null", "labels": ["null"]}
         for reader in open_reader(connect, [family("null.md", ["text"], metadata=named), family("other.md", ["text"])]):
             found = reader.facets("", ["tags", "fields.project", "fields.labels", "fields.due"])

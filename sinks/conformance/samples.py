@@ -32,7 +32,7 @@ FIELDS = FieldSet.of(
 
 
 def marker(home_id: str = "home-a") -> Marker:
-    """A unique build, because tests share servers."""
+    """The marker of a new build. Its id is unique, because tests share servers."""
     return Marker(home_id, f"b{uuid.uuid4().hex[:12]}", PROJECTION_VERSION)
 
 

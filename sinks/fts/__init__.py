@@ -1,4 +1,4 @@
-"""The embedded keyword sink on SQLite FTS5. With it the default needs no server."""
+"""The embedded keyword sink on SQLite FTS5: the default, because it needs no server."""
 
 from collections.abc import Mapping
 from pathlib import Path

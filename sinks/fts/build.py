@@ -1,4 +1,4 @@
-"""A keyword build, for its writer."""
+"""A keyword build, opened for writing."""
 
 import json
 import sqlite3
@@ -30,7 +30,7 @@ _HASHES = "id, parent_id, document_hash, text_hash"
 
 
 class FtsBuild:
-    """Each call of `replace` is one transaction. Readers see either the old family or the new one, unless a large
+    """Each call to `replace` is one transaction. Readers see either the old family or the new one, unless a large
     family is written in parts."""
 
     def __init__(self, path: Path) -> None:
@@ -87,7 +87,7 @@ class FtsBuild:
         damage = self._damage() if content else ""
         columns = ", ".join(FIELDS) if content else _HASHES
         statement = f"SELECT row, {columns} FROM documents WHERE row > ? ORDER BY row LIMIT {_PAGE}"
-        last = -1  # not 0: a foreign row may have it
+        last = -1  # not 0: a foreign row may have the number 0
         while True:
             with translate_errors(self._path):
                 page = self._connection.execute(statement, [last]).fetchall()
@@ -105,7 +105,7 @@ class FtsBuild:
             self._connection.execute("VACUUM")
             busy = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
         if busy:
-            raise Transient(f"{self._path} is being read, so its log still contains deleted text. Run it again")
+            raise Transient(f"{self._path} is being read, so its log still has deleted text. Run the command again")
 
     def close(self) -> None:
         self._connection.close()

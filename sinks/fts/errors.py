@@ -26,10 +26,10 @@ def translate_errors(path: Path) -> Iterator[None]:
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             raise Transient(f"{path} is locked: another process is writing. Wait for it or end it") from error
         if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
-            what = "free disk space, or check the disk, and run it again"
+            what = "free disk space or check the disk, then run the command again"
             raise Transient(f"{path} cannot be written ({error}): {what}") from error
         if (remedy := shortage(error)) is not None:
-            raise OutOfResources(f"{path} cannot be opened ({error}): {remedy}, and run it again") from error
+            raise OutOfResources(f"{path} cannot be opened ({error}): {remedy}, then run the command again") from error
         if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH):
             raise Refused(f"{path} cannot be opened or written ({error}): correct its permissions") from error
         if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):

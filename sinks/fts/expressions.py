@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from chunksink.sinks.fts.query import Query
-from chunksink.sinks.fts.word_forms import beginning_of, spellings
+from chunksink.sinks.fts.word_forms import prefix_terms, spellings
 
 
 def quoted(term: str) -> str:
@@ -23,11 +23,11 @@ def word(term: str, *, as_prefix: bool = False) -> str:
 
 
 def _prefixes(term: str) -> list[str]:
-    return [*_stem_prefixes(term), *map(quoted, beginning_of(term).guessed)]
+    return [*_stem_prefixes(term), *map(quoted, prefix_terms(term).guessed)]
 
 
 def _stem_prefixes(term: str) -> list[str]:
-    return [f"{quoted(beginning_of(spelling).exact)} *" for spelling in spellings(term)]
+    return [f"{quoted(prefix_terms(spelling).main)} *" for spelling in spellings(term)]
 
 
 def words(terms: Sequence[str]) -> str:
@@ -52,8 +52,8 @@ def beginning(query: Query) -> str:
 
 
 def prefix_without_word(query: Query) -> str:
-    """As `beginning`, without a term for the word itself. A row with the word may still match, because the beginning
-    may fit its stem."""
+    """As `beginning`, without a term for the word itself. Rows with the word may still match, if its stem begins with
+    the prefix."""
     return " OR ".join(_prefixes(query.prefix))
 
 
@@ -63,8 +63,8 @@ def longer(query: Query) -> str:
 
 
 def guessed(query: Query) -> str:
-    """The uncertain part of `longer`: rows that match only by the stem of a guess (`Beginning.guessed`). Such a
-    row may have another word with that stem, which does not begin as typed. Empty if there are no guesses."""
-    if not (guesses := beginning_of(query.prefix).guessed):
+    """The uncertain part of `longer`: rows that match only by the stem of a guess (`PrefixTerms.guessed`). Such a
+    row may have another word with that stem, which does not begin with the typed text. Empty without guesses."""
+    if not (guesses := prefix_terms(query.prefix).guessed):
         return ""
     return f"({any_of(guesses)}) NOT ({' OR '.join([word(query.prefix), *_stem_prefixes(query.prefix)])})"

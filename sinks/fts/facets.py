@@ -1,8 +1,7 @@
 """Facets: the values of fields in the matching rows, with the number of families of each.
 
 Reading rows takes most of the time. Once a connection has read half as many rows for its answers as the build has, it
-reads all rows into a table, and keeps the table until the build changes. Then an answer needs only the numbers of its
-rows.
+reads all rows into a table, and keeps the table until the build changes. Then an answer needs only its row ids.
 """
 
 from collections import defaultdict
@@ -26,7 +25,7 @@ _FEW = 100  # an answer with less than 1/100 of all rows reads only these, which
 def count_families(
     connection: schema.Connection, fields: Sequence[str], found: tuple[str, list[Value]], limit: int
 ) -> dict[str, list[FacetValue]]:
-    """The most frequent values of each field. `found` is a statement for rows and its values; rows may be repeated."""
+    """The most frequent values of each field. `found` is a statement for row ids, with its values; ids may recur."""
     # As one text: Python objects for each row would take twice as long.
     listed = connection.execute(f"SELECT group_concat(row) FROM ({found[0]})", found[1]).fetchone()[0] or ""
     rows = np.fromstring(listed, dtype=np.int64, sep=",")
@@ -60,8 +59,8 @@ class _Pairs(NamedTuple):
 
 
 class _Table:
-    """All rows, or those of one answer. A column is stored as a list of its distinct contents, and for each row an
-    index of that list."""
+    """All rows, or those of one answer. A column is stored as a list of its distinct contents, and an index into that
+    list for each row."""
 
     def __init__(self, connection: schema.Connection, where: str = "", values: Sequence[str] = ()) -> None:
         self.requested = 0
@@ -102,7 +101,7 @@ def _column(field: str) -> str:
 
 
 def _members(field: str, content: Any) -> list[Value]:
-    """The values of a field in one content of its column."""
+    """The values of a field in one cell of its column."""
     if field in LISTS or field.startswith(CUSTOM):
         content = orjson.loads(content or "null")
     if field.startswith(CUSTOM):

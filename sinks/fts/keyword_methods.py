@@ -1,4 +1,4 @@
-"""The methods of a keyword reader, each answered by one search. The readers of FTS5 and PostgreSQL inherit them."""
+"""The `KeywordReader` methods for FTS5 and PostgreSQL: each call is answered by one `Search`."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence

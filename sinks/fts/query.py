@@ -37,7 +37,7 @@ def is_spaceless(text: str) -> bool:
 MAX_TERMS = 48
 MAX_PAIRS = 400
 MAX_CHARACTERS = 10_000
-MAX_SIGNED = 4
+MAX_PUNCTUATED = 4
 FEW = 3
 """With at most this many words or runs, a document should have all."""
 
@@ -45,8 +45,8 @@ _TYPED = re.compile(r'(?<![0-9])"([^"]*)"|([^\s"]+)')  # a quote after a digit i
 _JOINT = re.compile("[!-/:-@\\[-`{-~\u2010-\u2015]+")
 _JOINED_WORDS = re.compile(r"(?<![^\W\d_])[^\W\d_]++" + possessive(r"(?:[-./&\u2010-\u2015]|::)[^\W\d_]++", "+"))
 _POSSESSIVE = re.compile("['\u2019]s$", re.IGNORECASE)
-# C++, C#, .NET: words whose sign changes the meaning.
-_SIGNED = re.compile(rf"(?<![\w.])(?<!{INDIC_SIGN})(?:\.(?!\d)({SPACED}+)|({SPACED}+)[+#]+)(?!{SPACED})")
+# C++, C#, .NET: words whose punctuation changes the meaning.
+_PUNCTUATED = re.compile(rf"(?<![\w.])(?<!{INDIC_SIGN})(?:\.(?!\d)({SPACED}+)|({SPACED}+)[+#]+)(?!{SPACED})")
 _NAMED = re.compile(r"[\d_]")
 _DIGIT = re.compile(r"\d")
 _YEAR = re.compile("(?:19|20)[0-9]{2}")
@@ -74,8 +74,8 @@ class Query:
     """The last word, if it may be incomplete."""
     phrases: tuple[str, ...] = ()
     """Typed in quotes; every hit has all of them."""
-    signed: tuple[tuple[str, str], ...] = ()
-    """Words with a sign (C++, .NET): each as a word, and as typed."""
+    punctuated: tuple[tuple[str, str], ...] = ()
+    """Words with punctuation (C++, .NET): each as a bare word, and as typed."""
     joined: tuple[str, ...] = ()
     """The joined words (dry-run) of a short query. Their parts are in `words`."""
     compounds: tuple[str, ...] = ()
@@ -88,7 +88,7 @@ def parse(typed: str) -> Query:
     words: dict[str, None] = {}
     runs: dict[str, None] = {}
     phrases: dict[str, None] = {}
-    signed: dict[tuple[str, str], None] = {}
+    punctuated: dict[tuple[str, str], None] = {}
     joined: dict[str, None] = {}
     in_quotes: set[str] = set()
     last = ""
@@ -100,7 +100,7 @@ def parse(typed: str) -> Query:
         if phrase is not None and any(map(str.isalnum, phrase)):
             phrases[phrase] = None
         elif phrase is None:
-            signed.update(((sign[1] or sign[2], sign[0]), None) for sign in _SIGNED.finditer(plain))
+            punctuated.update(((found[1] or found[2], found[0]), None) for found in _PUNCTUATED.finditer(plain))
         for rest in (rest.strip() for rest in RUN.split(part) if any(map(str.isalnum, rest))):
             terms = [rest] if phrase is not None else _terms(rest)
             words.update(dict.fromkeys(terms))
@@ -111,23 +111,23 @@ def parse(typed: str) -> Query:
     least = 2 if len(kept) < 2 else 3  # beside other words, two letters begin too many words
     ended = not typed.endswith(last) or len(last) < least or not last[-1].isalnum()
     prefix = "" if ended or last not in kept else last
-    with_signs = tuple(one for one in signed if one[0] in kept)[:MAX_SIGNED]
+    kept_punctuated = tuple(one for one in punctuated if one[0] in kept)[:MAX_PUNCTUATED]
     side_by_side = tuple(joined) if len(kept) <= FEW else ()  # does not help long questions
     return Query(
         kept,
         tuple(runs)[:MAX_PAIRS],
         prefix,
         phrases=tuple(phrases),
-        signed=with_signs,
+        punctuated=kept_punctuated,
         joined=side_by_side,
         compounds=_compounds([word for word in kept if word not in in_quotes]),
     )
 
 
-def _terms(word: str) -> list[str]:
-    """The search terms of a word without spaces. The last one may be incomplete."""
-    plain = _POSSESSIVE.sub("", word)
-    parts = [part for part in _JOINT.split(plain) if any(map(str.isalnum, part))] or [word]
+def _terms(token: str) -> list[str]:
+    """The search terms of one typed token, which has no spaces. The last one may be incomplete."""
+    plain = _POSSESSIVE.sub("", token)
+    parts = [part for part in _JOINT.split(plain) if any(map(str.isalnum, part))] or [token]
     if len(parts) > 1 and _NAMED.search(plain):
         return [*(part for part in parts if len(part) >= _LONG_PART), plain]
     return parts
@@ -145,7 +145,7 @@ def names_of(query: Query) -> list[str]:
     return [word for word in named if not any(word in other for other in named if other != word)]
 
 
-def _joined(word: str) -> list[str]:
-    """The joined words of a typed word; none if the typed word is a search term as a whole."""
-    plain = _POSSESSIVE.sub("", word)
+def _joined(token: str) -> list[str]:
+    """The joined words (dry-run) in a token. None in a name with a digit or underscore (E-417), which is one term."""
+    plain = _POSSESSIVE.sub("", token)
     return [] if _NAMED.search(plain) else _JOINED_WORDS.findall(plain)

@@ -7,7 +7,7 @@
     marker               which home and build it belongs to
     writing              has a row within our transactions, else none
 
-Both indexes store no text: they refer to `documents`. Our transactions update them with one statement for many rows.
+Neither index stores text: both refer to `documents`. Our transactions update them with one statement for many rows.
 Triggers update them after foreign writes, row by row, which takes four times as long.
 """
 
@@ -43,10 +43,10 @@ WEIGHTS = {
 }
 SEARCHED = tuple(WEIGHTS)
 INDEXES = ("documents_fts", "documents_trigrams")
-_VOWEL_SIGNS = "".join(sign for sign in map(chr, range(0x900, 0xE00)) if unicodedata.category(sign).startswith("M"))
-"""Of the scripts of India and Sri Lanka. FTS5 would end words at them, and so not distinguish most words."""
+_VOWEL_SIGNS = "".join(char for char in map(chr, range(0x900, 0xE00)) if unicodedata.category(char).startswith("M"))
+"""Of the scripts of India and Sri Lanka. By default FTS5 ends a word at each, and cannot tell most words apart."""
 TOKENIZER = f"porter unicode61 remove_diacritics 2 tokenchars {_VOWEL_SIGNS}"
-"""For words."""
+"""The tokenizer of the word index."""
 TEXT_COLUMN = SEARCHED.index("text")
 SUFFIX = "\n\n"
 """A suffix of every column in the trigram index. With it every character begins a trigram, so short words are found."""
@@ -127,7 +127,7 @@ def indexed(table: str, row: str) -> list[str]:
     """The expressions that an index stores for the searched columns of a row."""
     if table != "documents_trigrams":
         return [f"{row}.{name}" for name in SEARCHED]
-    after = ", ".join(str(ord(sign)) for sign in SUFFIX)
+    after = ", ".join(str(ord(character)) for character in SUFFIX)
     return [f"{row}.{name} || char({after})" for name in SEARCHED]
 
 

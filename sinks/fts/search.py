@@ -16,7 +16,7 @@ from chunksink.sinks.fts.tenant import K1, tenant_of
 from chunksink.sinks.fts.text_patterns import TextCheck
 from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece, Sort, Value
 
-_READ_TEXTS = 500  # so many of the best hits are read, if the index cannot show whether they match as typed
+_READ_TEXTS = 500  # this many of the best hits are read if the index cannot show whether they match as typed
 _NOT_AS_TYPED = 0.1  # share of the score that a row keeps if it has a word only in another form
 _FEW_ROWS = 20  # a name in at most this many rows identifies a thing
 _ONE_KIND_ONLY = 0.5  # factor of a row that matches only the words or only the runs, whose BM25 scales differ
@@ -61,12 +61,12 @@ class Search:
         return suggestions.suggestions(self._connection, query, self._filters)
 
     def best(self, query: Query, limit: int) -> list[Hit]:
-        """Ranked by the sum of BM25 of the words and of the runs. Every hit has all phrases."""
+        """The best hits. The BM25 scores of words and of runs are added up. Every hit has all phrases."""
         query = self._rarest(query)
         prefix_weight = self._prefix_weight(query)
         text_checks = tuple(text_patterns.text_checks(query, prefix_weight))
-        sources = statements.sources_of(query, prefix_weight, self._tenant)
-        ranked = self._ranked(sources, query.phrases, max(limit, _READ_TEXTS) if text_checks else limit)
+        parts = statements.score_parts_of(query, prefix_weight, self._tenant)
+        ranked = self._ranked(parts, query.phrases, max(limit, _READ_TEXTS) if text_checks else limit)
         return self._checked(ranked, text_checks)[:limit] if text_checks else list(ranked.values())
 
     def highest_score(self, query: Query) -> float | None:
@@ -116,7 +116,7 @@ class Search:
         """The weight of longer words that begin with the last word of the query.
 
         Without the last word itself, the longer words are in fewer rows, so their idf would be too high. The weight
-        lowers it to the idf of all words with this beginning, counted as one term.
+        lowers it to the idf of all words with that prefix, counted as one term.
         """
         if not query.prefix:
             return statements.PREFIX_WEIGHT
@@ -140,7 +140,7 @@ class Search:
         return self._connection.execute("SELECT max(row) FROM documents").fetchone()[0] or 0
 
     def _matching(self, query: Query | None) -> tuple[str, list[Value]]:
-        """A statement for the rows of all hits, and its values. Rows may be repeated."""
+        """A statement for the row ids of all hits, with its values. Ids may recur."""
         if query is None:
             return f"SELECT d.row FROM documents d WHERE {self._where}", self._values
         query = self._rarest(query)
@@ -164,14 +164,14 @@ class Search:
             values = [*values, *self._values]
         return found, values
 
-    def _ranked(self, sources: statements.Sources, phrases: Sequence[str], limit: int) -> dict[int, Hit]:
-        """The best rows with all phrases, by the sum of their scores in all sources."""
-        parts = [(kind, *source) for kind, of_kind in sources.items() for source in of_kind]
+    def _ranked(self, score_parts: statements.ScoreParts, phrases: Sequence[str], limit: int) -> dict[int, Hit]:
+        """The best rows with all phrases, by the sum of their scores in all parts."""
+        parts = [(kind, *part) for kind, of_kind in score_parts.items() for part in of_kind]
         if not parts:
             return {}
         found = " UNION ALL ".join(f"SELECT row, score, '{kind}' AS kind FROM ({part})" for kind, part, _ in parts)
         if len(parts) > 1:
-            factor = f"iif(count(DISTINCT kind) = {len(sources)}, 1, {_ONE_KIND_ONLY})"
+            factor = f"iif(count(DISTINCT kind) = {len(score_parts)}, 1, {_ONE_KIND_ONLY})"
             found = f"SELECT row, sum(score) * {factor} AS score FROM ({found}) GROUP BY row"
         join = "JOIN documents d ON d.row = found.row" if self._filters else ""
         with_phrases, terms = statements.rows_with_all(phrases, literally=phrases)

@@ -58,8 +58,8 @@ def of_long(text: str, expression: str) -> tuple[Piece, ...]:
 def around(text: str, patterns: Sequence[str], folded: Callable[[str], str] | None = None) -> tuple[Piece, ...]:
     """The text around the first match of the longest pattern, all matches marked. Without a match, its beginning.
 
-    With `folded`, patterns are compared with the text in this form. `folded` must not change ASCII signs except in
-    case.
+    With `folded`, patterns are compared with the text in this form. `folded` must not change ASCII characters
+    except in case.
     """
     patterns = sorted(patterns, key=len, reverse=True)
     plain, places = _folded(text, folded)

@@ -37,7 +37,7 @@ _OF_WORDS = (
     f"SELECT {_NUMBER} AS part, documents_fts.rowid AS row FROM json_each(?) part "
     f"CROSS JOIN documents_fts WHERE documents_fts MATCH {_EXPRESSION}"
 )
-_OF_SIGNS = (
+_OF_PUNCTUATED = (
     f"SELECT {_NUMBER}, candidate.row FROM json_each(?) part CROSS JOIN documents_fts "
     "CROSS JOIN documents candidate ON candidate.row = documents_fts.rowid "
     f"WHERE documents_fts MATCH {_EXPRESSION} AND {_TEXT_MATCHES}"
@@ -67,9 +67,9 @@ title says little, because all passages of a source have the same title."""
 _WEIGHTS = ", ".join(map(str, WEIGHTS.values()))
 _ROW_MATCHES = "row IN (SELECT rowid FROM documents_fts WHERE documents_fts MATCH ?)"
 
-Source = tuple[str, list[Value]]
-"""A statement for rows and scores, and its values."""
-Sources = dict[str, list[Source]]
+ScorePart = tuple[str, list[Value]]
+"""A statement for row ids and scores, and its values. The scores of a row in all parts are added up."""
+ScoreParts = dict[str, list[ScorePart]]
 """By kind: `words`, or `runs` of scripts without spaces."""
 
 
@@ -84,7 +84,7 @@ def _pairs(run: str) -> list[str]:
     return [run[i : i + 2] for i in range(len(run) - 1)] if len(run) > 2 else [run]
 
 
-def scores(runs: Sequence[str], tenant: Tenant | None, *, needed: int = 1, lacking: float = 1.0) -> Source:
+def scores(runs: Sequence[str], tenant: Tenant | None, *, needed: int = 1, lacking: float = 1.0) -> ScorePart:
     """Rows with any of the runs, scored by BM25 without its length norm: lengths are unavailable here. A row with fewer
     than `needed` runs gets the factor `lacking`."""
     table = "documents_trigrams"
@@ -108,10 +108,10 @@ def has_match(row: str) -> str:
 
 def rows_with_all(terms: Sequence[str], prefix: str = "", *, literally: Collection[str] = ()) -> tuple[str, list[str]]:
     """A statement for the rows that have all of these words and phrases, and its values. In the terms that are also in
-    `literally`, signs must match exactly."""
-    words, signs, among, shorts = [], [], [], []
+    `literally`, punctuation must match exactly."""
+    words, punctuated, among, shorts = [], [], [], []
     for number, term in enumerate(terms):
-        exact = term in literally and text_patterns.has_signs(term)
+        exact = term in literally and text_patterns.has_punctuation(term)
         is_prefix = term == prefix and term not in literally
         patterns = json.dumps(
             [text_patterns.exact_pattern(term) if exact else text_patterns.pattern(term, as_prefix=is_prefix)]
@@ -119,17 +119,18 @@ def rows_with_all(terms: Sequence[str], prefix: str = "", *, literally: Collecti
         if not is_spaceless(term):
             expression = expressions.word(term, as_prefix=is_prefix)
             if exact:
-                signs.append((number, expression, patterns))
+                punctuated.append((number, expression, patterns))
             else:
                 words.append((number, expression))
-        parts = [part for part in (text_patterns.signed_words(term) if exact else TOKEN.findall(term)) if len(part) > 2]
+        tokens = text_patterns.punctuated_words(term) if exact else TOKEN.findall(term)
+        parts = [token for token in tokens if len(token) > 2]
         if parts:
             among.append((number, " AND ".join(map(expressions.quoted, parts)), patterns))
         elif run := RUN.search(term):  # its first two characters are enough to find candidates
             shorts.append((number, run[0][:2], patterns))
-    found = " UNION ".join((_OF_WORDS, _OF_SIGNS, _OF_TRIGRAMS, _OF_SHORTS))
+    found = " UNION ".join((_OF_WORDS, _OF_PUNCTUATED, _OF_TRIGRAMS, _OF_SHORTS))
     rows = f"SELECT row FROM ({found}) GROUP BY row HAVING count(*) = {len(terms)}"
-    return rows, [json.dumps(one) for one in (words, signs, among, shorts)]
+    return rows, [json.dumps(one) for one in (words, punctuated, among, shorts)]
 
 
 def prepare(connection: sqlite3.Connection) -> None:
@@ -154,34 +155,34 @@ def idf(rows: int, matching: int) -> float:
     return max(1e-6, math.log((max(rows, matching) - matching + 0.5) / (matching + 0.5)))
 
 
-def sources_of(query: Query, prefix_weight: float, tenant: Tenant | None) -> Sources:
-    """All sources of a query. `prefix_weight` is for longer words that begin with the query's last word."""
-    sources: Sources = {}
+def score_parts_of(query: Query, prefix_weight: float, tenant: Tenant | None) -> ScoreParts:
+    """All score parts of a query. `prefix_weight` is for longer words that begin with the query's last word."""
+    parts: ScoreParts = {}
     if query.words:
-        sources["words"] = [_words(query, tenant)]
+        parts["words"] = [_words(query, tenant)]
         if query.prefix:
-            sources["words"].append(_preferring_text(query, expressions.longer(query), tenant, prefix_weight))
+            parts["words"].append(_preferring_text(query, expressions.longer(query), tenant, prefix_weight))
         for terms in filter(None, (query.joined, query.compounds)):
-            sources["words"].append(match("documents_fts", expressions.words(terms), tenant, JOINED_WEIGHT))
+            parts["words"].append(match("documents_fts", expressions.words(terms), tenant, JOINED_WEIGHT))
         if attached := with_attached_words(query, tenant):
-            sources["words"].append(attached)
+            parts["words"].append(attached)
     if query.runs:
         short = short_runs(query)
         needed = len(short) if len(short) <= FEW else 1
-        sources["runs"] = [scores(short, tenant, needed=needed, lacking=_INCOMPLETE)]
+        parts["runs"] = [scores(short, tenant, needed=needed, lacking=_INCOMPLETE)]
         if whole := expressions.any_of([run for run in query.runs if len(run) > 2][:MAX_TERMS]):
-            sources["runs"].append(match("documents_trigrams", whole, tenant))
-    return sources
+            parts["runs"].append(match("documents_trigrams", whole, tenant))
+    return parts
 
 
-def _words(query: Query, tenant: Tenant | None) -> Source:
+def _words(query: Query, tenant: Tenant | None) -> ScorePart:
     statement, values = _preferring_text(query, expressions.words(query.words), tenant)
     if query.runs or not 1 < len(query.words) <= FEW:
         return statement, values
     return _preferring(expressions.every_word(query), statement, values)
 
 
-def _preferring_text(query: Query, expression: str, tenant: Tenant | None, weight: float = 1.0) -> Source:
+def _preferring_text(query: Query, expression: str, tenant: Tenant | None, weight: float = 1.0) -> ScorePart:
     """Matching rows. For a short query, rows without a match in their text count a little less."""
     statement, values = match("documents_fts", expression, tenant, weight)
     if query.runs or len(query.words) > FEW:
@@ -189,14 +190,14 @@ def _preferring_text(query: Query, expression: str, tenant: Tenant | None, weigh
     return _preferring(f"text: ({expression})", statement, values)
 
 
-def _preferring(expression: str, statement: str, values: Sequence[Value]) -> Source:
+def _preferring(expression: str, statement: str, values: Sequence[Value]) -> ScorePart:
     """The rows of the statement. Those that do not match the expression count a little less."""
     preferring = f"SELECT row, score * iif({_ROW_MATCHES}, 1, {_INCOMPLETE}) AS score FROM ({statement})"
     return preferring, [expression, *values]
 
 
-def with_attached_words(query: Query, tenant: Tenant | None) -> Source | None:
-    """Rows with words beside scripts without spaces. Not rows that the word index finds, which would count twice."""
+def with_attached_words(query: Query, tenant: Tenant | None) -> ScorePart | None:
+    """Rows where a word adjoins a script without spaces. Not rows that the word index finds: they would count twice."""
     attached = expressions.any_of(text_patterns.attached(query))
     if not attached:
         return None
@@ -208,8 +209,8 @@ def with_attached_words(query: Query, tenant: Tenant | None) -> Source | None:
     )
 
 
-def match(table: str, expression: str, tenant: Tenant | None, weight: float = 1.0) -> Source:
-    """Rows that match, by BM25. FTS5's bm25() is negative. It gets our weights, in case the build has others."""
+def match(table: str, expression: str, tenant: Tenant | None, weight: float = 1.0) -> ScorePart:
+    """Rows that match, scored by BM25. FTS5's bm25() is negative. It gets our weights, in case the build has others."""
     if tenant is None:
         score = f"-{weight} * bm25({table}, {_WEIGHTS})"
         return f"SELECT rowid AS row, {score} AS score FROM {table} WHERE {table} MATCH ?", [expression]

@@ -13,7 +13,7 @@ from chunksink.sinks.fts.word_forms import folded, words_of
 from chunksink.sinks.reader import Filter
 
 SHORTEST = 5
-"""Shorter words are similar to too many."""
+"""Shorter words are similar to too many others."""
 MAX_WORDS = 8
 _SHORT = 8
 _NEAR_STEM = 0.7

@@ -1,10 +1,10 @@
-"""Patterns that check whether a text has a word or phrase as typed. The index has no signs and no endings.
+"""Patterns that check whether a text has a word or phrase as typed. The index has neither punctuation nor endings.
 
 A Latin word beside Han characters is no separate word for FTS5: 手机iPhone. The trigram index finds it, but also finds
 longer words (Spring for ring), so its results count only if the pattern matches.
 
-In quotes, signs must match: `"C++"` does not find C#. Without quotes, the bare word and other forms of an incomplete
-word are found too, with a low score.
+In quotes, punctuation must match: `"C++"` does not find C#. Without quotes, the bare word and other forms of an
+incomplete word are found too, with a low score.
 """
 
 import re
@@ -30,8 +30,8 @@ def attached_patterns(query: Query) -> list[str]:
 
 
 def pattern(term: str, *, as_prefix: bool = False) -> str:
-    """A pattern for lower-case texts: the whole words of the term with any signs between them. With `as_prefix` the
-    last word may be the beginning of a longer one."""
+    """A pattern for lower-case texts: the whole words of the term, with any spaces or punctuation between them. With
+    `as_prefix` the last word may be the beginning of a longer one."""
     tokens = TOKEN.findall(term.lower())
     parts = [re.escape(token) for token in tokens]
     if not tokens:
@@ -48,7 +48,7 @@ _HYPHENS = "-\u2010-\u2015"
 _APOSTROPHES = "'\u2018\u2019"
 _BEFORE = rf"{_HYPHENS}{_APOSTROPHES}.#$@&:?!%*~^<\[{{/\\"
 _AFTER = "+#*"
-# Signs within a word, and some at its ends, belong to it. A full stop or bracket after it does not.
+# Punctuation within a word, and some at its ends, belongs to it. A full stop or bracket after it does not.
 _LETTERS = rf"(?:\w|{INDIC_SIGN})+"
 _WORD = re.compile(
     rf"(?>(?:(?<![{_BEFORE}\w])[{_BEFORE}]++)?){_LETTERS}(?:[{_HYPHENS}+#.$@&/:=~\\]+{_LETTERS})*[{_AFTER}]*"
@@ -67,7 +67,7 @@ class TextCheck:
 
 def text_checks(query: Query, prefix_weight: float) -> Iterator[TextCheck]:
     """The checks that a query needs; none if the index alone can answer it."""
-    for bare, typed in query.signed:
+    for bare, typed in query.punctuated:
         as_prefix = bare == query.prefix
         yield TextCheck(expressions.word(bare), 1.0, exact_pattern(typed, as_prefix=as_prefix))
         if as_prefix:
@@ -76,18 +76,18 @@ def text_checks(query: Query, prefix_weight: float) -> Iterator[TextCheck]:
         yield TextCheck(guessed, prefix_weight, pattern(query.prefix, as_prefix=True))
 
 
-def has_signs(phrase: str) -> bool:
-    return any(not re.fullmatch(f"{LETTER}+", word) for word in signed_words(phrase))
+def has_punctuation(phrase: str) -> bool:
+    return any(not re.fullmatch(f"{LETTER}+", word) for word in punctuated_words(phrase))
 
 
-def signed_words(phrase: str) -> list[str]:
-    """The words with the signs that belong to them."""
+def punctuated_words(phrase: str) -> list[str]:
+    """The words with the punctuation that belongs to them."""
     return _WORD.findall(phrase)
 
 
 def exact_pattern(phrase: str, *, as_prefix: bool = False) -> str:
-    """As `pattern`, but the signs of the words must match."""
-    parts = signed_words(phrase.lower())
+    """As `pattern`, but the punctuation of the words must match."""
+    parts = punctuated_words(phrase.lower())
     between = [rf"[\W_]{'*' if is_spaceless(one[-1] + other[0]) else '+'}" for one, other in pairwise(parts)]
     joined = "".join(chain(*zip_longest(map(_escaped, parts), between, fillvalue="")))
     first, last = parts[0][0], parts[-1][-1]

@@ -28,8 +28,9 @@ _JOINED = (*((joined, letters) for letters, joined in (*_LIGATURES, *_LETTERS)),
 
 @lru_cache(maxsize=4096)
 def spellings(term: str) -> tuple[str, ...]:
-    """How a text may spell it, the term itself first. FTS5 treats ß, œ, ё and ligatures as separate letters, and soft
-    hyphens and vowel signs as word ends. A version may have a v or not; a name with digits may be one word or two."""
+    """How texts may spell a term, the term itself first. FTS5 treats ß, œ, ё and ligatures as separate letters, and
+    soft hyphens and vowel signs as word ends. A version may have a v or not; a name with digits may be one word or two.
+    """
     plain = _IGNORED.sub("", term.translate(_NARROW).lower())
     for joined, letters in _JOINED:
         plain = plain.replace(joined, letters)
@@ -51,11 +52,11 @@ def _with_or_without_dots(words: str) -> Iterator[str]:
     """Spellings with ё, which many Russian texts write as е: all combinations, or, in a text with more than
     four е, at most one ё."""
     plain = words.replace("ё", "е")
-    places = [place for place, sign in enumerate(plain[:_MAX_DOTTED]) if sign == "е"]
+    places = [place for place, letter in enumerate(plain[:_MAX_DOTTED]) if letter == "е"]
     most = len(places) if len(places) <= _ALL_DOTTED else 1
     for number in range(most + 1):
         for dotted in combinations(places, number):
-            yield "".join("ё" if place in dotted else sign for place, sign in enumerate(plain))
+            yield "".join("ё" if place in dotted else letter for place, letter in enumerate(plain))
 
 
 def widths(word: str) -> list[str]:
@@ -100,7 +101,7 @@ def _stemmer() -> sqlite3.Connection:
 
 
 def folded(word: str) -> str:
-    return "".join(sign for sign in unicodedata.normalize("NFD", word.lower()) if not unicodedata.combining(sign))
+    return "".join(char for char in unicodedata.normalize("NFD", word.lower()) if not unicodedata.combining(char))
 
 
 def words_of(stems: Iterable[str]) -> list[str]:
@@ -128,35 +129,35 @@ _AFTER_DOUBLED = ("ed", "ing")
 
 
 @dataclass(frozen=True)
-class Beginning:
-    """Terms that together find all words with a beginning."""
+class PrefixTerms:
+    """Search terms that together find all words that begin with a typed text."""
 
-    exact: str
+    main: str
     """The typed text plus one of `REMOVABLE_SUFFIXES`. The suffix is chosen so that the stem of the result is as long
-    as possible, but still a beginning of the typed text. As a prefix, it finds most words that begin as typed."""
+    as possible, but still a beginning of the typed text. As a prefix search, it finds most of the words."""
     guessed: tuple[str, ...] = ()
-    """Other words that may begin as typed. Their stems do not begin with the stem of `exact`."""
+    """Guesses of the other words. Their stems do not begin with the stem of `main`."""
 
 
 @lru_cache(maxsize=1024)
-def beginning_of(typed: str) -> Beginning:
-    """The terms that find the words that begin as typed.
+def prefix_terms(typed: str) -> PrefixTerms:
+    """The search terms for words that begin with the typed text.
 
     The index has only stems, which may be shorter than the typed text.
     """
     if len(typed) < _SHORTEST or not typed.isalpha():
-        return Beginning(typed)
+        return PrefixTerms(typed)
     plain = typed.lower()
     suffixed = [plain + suffix for suffix in REMOVABLE_SUFFIXES]
     completed = list(dict.fromkeys(_completed(plain)))
     stem_of = stems_of([*suffixed, *completed])
     fitting = [one for one in suffixed if folded(plain).startswith(stem_of[one])]
-    exact = max(fitting, key=lambda one: len(stem_of[one]), default=plain)
+    main = max(fitting, key=lambda one: len(stem_of[one]), default=plain)
     guessed: dict[str, str] = {}
     for one in completed:
-        if not stem_of[one].startswith(stem_of[exact]) and stem_of[one] != stem_of[plain]:
+        if not stem_of[one].startswith(stem_of[main]) and stem_of[one] != stem_of[plain]:
             guessed.setdefault(stem_of[one], one)
-    return Beginning(exact, tuple(guessed.values()))
+    return PrefixTerms(main, tuple(guessed.values()))
 
 
 def _completed(typed: str) -> Iterator[str]:

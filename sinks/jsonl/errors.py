@@ -9,11 +9,11 @@ from chunksink.chunkbus.shortage import shortage
 from chunksink.sinks.errors import BuildBroken, OutOfResources, Refused, Transient
 
 _REMEDIES = {
-    (Transient, "free disk space and run it again"): ("ENOSPC", "EDQUOT", "EFBIG"),
-    (Transient, "check the disk and run it again"): ("EIO", "EAGAIN", "EBUSY"),
+    (Transient, "free disk space, then run the command again"): ("ENOSPC", "EDQUOT", "EFBIG"),
+    (Transient, "check the disk, then run the command again"): ("EIO", "EAGAIN", "EBUSY"),
     (Refused, "correct its permissions"): ("EACCES", "EPERM", "EROFS"),
     (Refused, "move the conflicting file away"): ("ENOTDIR", "EISDIR", "EEXIST", "ENOTEMPTY", "EINVAL", "ELOOP"),
-    (BuildBroken, "a file is missing, so run it again or rebuild"): ("ENOENT",),
+    (BuildBroken, "a file is missing, so run the command again or rebuild"): ("ENOENT",),
 }
 
 
@@ -27,5 +27,6 @@ def translate_errors(folder: Path) -> Iterator[None]:
             if name in names:
                 raise kind(f"{folder} cannot be used ({error}): {remedy}") from error
         if (resources := shortage(error)) is not None:
-            raise OutOfResources(f"{folder} cannot be used ({error}): {resources}, and run it again") from error
+            message = f"{folder} cannot be used ({error}): {resources}, then run the command again"
+            raise OutOfResources(message) from error
         raise

@@ -1,4 +1,4 @@
-"""One build on a Meilisearch server. Payloads are large, with many in flight. A write is done if its task succeeds."""
+"""One build on a Meilisearch server. It sends many large payloads before it waits for their tasks."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Limits:
     payload_bytes: int = 90 * 10**6
     """Meilisearch accepts 100 MB, unless its operator set less. A chunk has at most 8 MiB."""
     bytes_in_flight: int = 256 * 2**20
-    """For payloads that are kept until the server has confirmed them."""
+    """The limit of all payloads together, which are kept until the server has confirmed them."""
     patience: float = 900.0
     """The longest wait in seconds without any task ending."""
 
@@ -50,7 +50,7 @@ class MeilisearchBuild:
     def sign(self, marker: Marker) -> None:
         synonyms = with_marker(self._connection.get(f"{self._path}/settings/synonyms"), marker, self._indexes.public)
         self._indexes.change_settings(self._name, {"synonyms": synonyms})
-        if not self._indexes.has_key(self._name):
+        if not self._indexes.has_our_primary_key(self._name):
             raise self._removed()
 
     def count(self) -> int:
@@ -156,14 +156,14 @@ class MeilisearchBuild:
         self._replacements.refuse([RefusedDocument(document.id, document.parent_id, reason)])
 
     def _refuse_isolated(self, document: Document, reason: str) -> None:
-        """Record a refused document. If the server refuses all of many, the documents are not the cause: raise, so that
-        no old version is removed."""
+        """Record a refused document. Raises `Refused` if the server has refused many and accepted none: then the
+        documents are not the cause, and no old version may be removed."""
         self._refuse(document, reason)
         self._pending.refused_count += 1
         if self._pending.refused_count >= _MAX_REFUSED and not self._pending.any_accepted:
             raise Refused(
                 f"Meilisearch at {self._connection.where} refused all of {self._pending.refused_count} documents, the "
-                f"last one because: {reason} No old document was removed. Check its log, and any proxy"
+                f"last one because: {reason} No old document was removed. Check the log of Meilisearch, and any proxy"
             )
 
     def _send(self, payload: Payload) -> None:
@@ -202,7 +202,7 @@ class MeilisearchBuild:
                 refused[number] = error
             else:
                 sent[number].task, later = None, error
-        if refused and (self.marker() is None or not self._indexes.has_key(self._name)):
+        if refused and (self.marker() is None or not self._indexes.has_our_primary_key(self._name)):
             raise self._removed()
         again = self._pending.outstanding([sent[number] for number in refused])
         for (number, why), documents in zip(refused.items(), again, strict=True):

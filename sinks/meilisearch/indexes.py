@@ -127,7 +127,7 @@ class Indexes:
                 raise
         return ServerIndex(name, None)
 
-    def has_key(self, name: str) -> bool:
+    def has_our_primary_key(self, name: str) -> bool:
         """Whether we created the index. Meilisearch itself creates missing ones without a primary key."""
         return bool(self.connection.get(f"/indexes/{name}").get("primaryKey") == PRIMARY_KEY)
 
@@ -169,7 +169,7 @@ class Indexes:
         if live is not None and live.marker is not None and live.marker.build_id != old:
             raise Refused(
                 f"index {self.public} of Meilisearch at {self.connection.where} is build {live.marker.build_id}, not "
-                f"{old}: choose another index name, or run it again"
+                f"{old}: choose another index name, or run the command again"
             )
         # If the public name is free, the index is renamed to it.
         pair: dict[str, list[str] | bool] = {"indexes": [found.name, self.public], "rename": live is None}
@@ -179,7 +179,8 @@ class Indexes:
         except NotConfirmed:
             self._await_swap(new)
         if not self._shows(new):
-            raise NotConfirmed(f"after the swap, index {self.public} is not build {new}: check /tasks")
+            where = self.connection.where
+            raise NotConfirmed(f"after the swap, index {self.public} is not build {new}: see {where}/tasks")
 
     def _foreign(self) -> Refused:
         return Refused(
@@ -195,8 +196,8 @@ class Indexes:
             if monotonic() > until:
                 raise Refused(
                     f"Meilisearch at {self.connection.where} has not swapped build {new} to index {self.public} after "
-                    f"{SWAP_SECONDS:.0f} s. The task may be cancelled, or invisible to the key: check /tasks, then run "
-                    "it again"
+                    f"{SWAP_SECONDS:.0f} s. The task may be cancelled, or invisible to the key: see "
+                    f"{self.connection.where}/tasks, then run the command again"
                 )
             sleep(_POLL_SECONDS)
 

@@ -1,4 +1,4 @@
-"""Search-only keys, and tokens that limit one to a tenant."""
+"""Search-only keys, and tokens that limit such a key to one tenant."""
 
 from dataclasses import dataclass
 

@@ -2,9 +2,9 @@
 
 If no document has all words, Meilisearch drops the most frequent ones first (strategy `frequency`). It counts them in
 the whole index, so one tenant's documents would affect another's results. And it keeps a rare word even if no document
-that passes the filters has it; then nothing is found. In both cases the words are counted here, among the documents
-that pass. The first step requires all words that occur, the next all but the most frequent one, the last only the
-rarest.
+that passes the filters has it; then nothing is found. So for a tenant, and if nothing is found, the words are counted
+here, among the documents that pass. The first step requires all words that occur, the next all but the most frequent
+one, the last only the rarest.
 """
 
 import re
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from chunksink.sinks.meilisearch.rows import is_searchable
 
-_PART = re.compile(r'"[^"]*"|[^\W_]+|[^\w\s]')  # a phrase (always required), a word or a sign
+_PART = re.compile(r'"[^"]*"|[^\W_]+|[^\w\s]')  # a phrase (always required), a word or a symbol
 _MAX_PARTS = 10  # Meilisearch ignores more
 
 
@@ -74,7 +74,7 @@ def _parts(query: str) -> list[re.Match[str]]:
 
 
 def _only(query: str, parts: Sequence[re.Match[str]], kept: Iterable[int]) -> str:
-    """The query reduced to these parts, with their order and the signs between them."""
+    """The query reduced to these parts, in their order, with the characters between them."""
     numbers, end, reduced = set(kept), 0, ""
     for number, part in enumerate(parts):
         reduced += query[end : part.start()] + (part[0] if number in numbers else "")

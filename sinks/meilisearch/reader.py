@@ -20,9 +20,9 @@ from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece, Sort, Value, 
 _OPEN, _CLOSE = "\ue000", "\ue001"
 _SNIPPET_WORDS = 40
 _CANDIDATES = ((20_000, 1600), (80_000, 3200), (math.inf, 6400))
-"""(Up to this many documents, hits to request): Meilisearch compares more vectors for more hits (ADR 0040)."""
+"""(Up to this many documents, hits to request): for more hits Meilisearch compares more vectors (ADR 0040)."""
 _DEEPER = 4
-_MAX_FACETS = 100  # what the settings let Meilisearch count
+_MAX_FACETS = 100  # the limit in the index settings
 _AT_ONCE = 25  # values counted in one request
 _ONE_PAGE = {"page": 1, "hitsPerPage": 1, "attributesToRetrieve": [PRIMARY_KEY]}
 """Pages instead of a limit: only then Meilisearch counts families instead of documents."""

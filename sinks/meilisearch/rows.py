@@ -23,7 +23,7 @@ _UNSEEN = "\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff"
 _BEFORE_WORDS = re.compile(rf'(^|[\s"(])[-+^~|=*\u2010-\u2015\u2212{_UNSEEN}]+')
 
 MAX_POSITIONS = 65_535
-"""The limit of a field. Meilisearch silently ignores words after it."""
+"""The limit of a field. A word takes one position. Meilisearch silently ignores words after the last position."""
 _HARD = 8
 """Positions that a hard separator takes."""
 # Letters of scripts with spaces between words. A change of script ends a word.
@@ -42,16 +42,16 @@ def positions(text: str) -> int:
     """An upper bound for the positions that a text takes in Meilisearch.
 
     Chinese, Thai and similar scripts are split with dictionaries, so each letter counts as a word here. Other unknown
-    signs count as hard separators.
+    characters count as hard separators.
     """
     camels = sum(1 for one, next in pairwise(text) if next.isupper() and one.islower())  # camelCase is two words
     words = sum(1 for _ in _WORD.finditer(text))
     ends = sum(_HARD - 1 for _ in _END.finditer(text))
-    return camels + words + ends + sum(_of_sign(sign) for sign in _OTHER.findall(text))
+    return camels + words + ends + sum(map(_positions_of, _OTHER.findall(text)))
 
 
-def _of_sign(sign: str) -> int:
-    return 1 if sign.isalnum() or unicodedata.category(sign).startswith("M") else _HARD
+def _positions_of(character: str) -> int:
+    return 1 if character.isalnum() or unicodedata.category(character).startswith("M") else _HARD
 
 
 def line(document: Document, vector: Vectors | None, embedder: str | None) -> bytes:
@@ -138,14 +138,14 @@ def _as_stored(value: str) -> str:
 
 
 def sendable(typed: str) -> str:
-    """A query without lone surrogates and without signs before words: a minus would exclude the word, and other signs
-    would become words. Quotes around a phrase stay."""
+    """A query without lone surrogates and without symbols before words: a minus would exclude the word, and other
+    symbols would become words. Quotes around a phrase stay."""
     return _BEFORE_WORDS.sub(r"\1", LONE_SURROGATE.sub(" ", typed))
 
 
 def is_searchable(query: str) -> bool:
     """Whether there is something to search for. Mere punctuation is an empty query, which finds everything."""
-    return any(sign.isalnum() or unicodedata.category(sign) in ("So", "Sc") for sign in query)
+    return any(character.isalnum() or unicodedata.category(character) in ("So", "Sc") for character in query)
 
 
 def passes_exactly(fields: Mapping[str, Any], filters: Sequence[Filter]) -> bool:

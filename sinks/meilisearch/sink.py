@@ -88,7 +88,7 @@ class MeilisearchSink:
         return f"Meilisearch {self._connection.get('/version')['pkgVersion']} at {self._connection.where}"
 
     def update_settings(self, build_id: str, dimensions: int | None = None) -> list[str]:
-        """With `dimensions` the embedder is set, too. If somebody had removed it, the server has kept the vectors."""
+        """With `dimensions` also sets the embedder. If somebody removed it, the server still has the vectors."""
         name = self._indexes.find(build_id).name
         changes = differences(self.desired_settings(dimensions), self._settings_of(name))
         self._change_settings(name, patch_of(changes))
@@ -115,7 +115,7 @@ class MeilisearchSink:
         self._search_connection.close()
 
     def _settings_of(self, name: str) -> dict[str, Any]:
-        """The server's settings. One that it returns in another form than we sent is replaced by what we sent."""
+        """The server's settings. If the server returns one in another form than sent, it appears here as sent."""
         settings: dict[str, Any] = self._connection.get(f"/indexes/{name}/settings")
         live, notes = without_marker(settings), _notes(settings["synonyms"])
         ours = complete(self._settings).items()

@@ -70,8 +70,8 @@ def wait(connection: Connection, numbers: Iterable[int], patience: float) -> dic
             deadline = time.monotonic() + patience
         elif time.monotonic() > deadline:
             raise NotConfirmed(
-                f"Meilisearch at {connection.where} has not finished task {min(waiting)} and {len(waiting) - 1} more "
-                f"for {patience:.0f} s. Check its /tasks"
+                f"Meilisearch at {connection.where} finished none of chunksink's tasks for {patience:.0f} s (waiting: "
+                f"{len(waiting)}, first: {min(waiting)}). See {connection.where}/tasks"
             )
         ended |= now
         waiting -= now.keys()

@@ -1,4 +1,4 @@
-"""A build in PostgreSQL, for its writer."""
+"""A build in PostgreSQL, opened for writing."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -27,7 +27,7 @@ _CONTENT = sql.SQL("id, parent_id, {}, coalesce(words = '', true)").format(schem
 
 
 class PostgresBuild:
-    """Each call of `replace` is one transaction. Readers see either the old family or the new one, unless a large
+    """Each call to `replace` is one transaction. Readers see either the old family or the new one, unless a large
     family is written in parts."""
 
     def __init__(self, server: Server, build: BuildTable, options: PostgresOptions) -> None:

@@ -39,7 +39,7 @@ def connect_error(error: psycopg.Error, where: str) -> SinkError:
     reason = reason_of(error)
     if 'database "' in reason and "does not exist" in reason:
         return Refused(f"PostgreSQL at {where} has no such database ({reason}). Create it, or correct the option `url`")
-    if any(sign in reason for sign in _LOGIN):
+    if any(words in reason for words in _LOGIN):
         return WrongKey(
             f"PostgreSQL at {where} does not accept the login ({reason}). Correct the user and the password in the "
             "option `url`, or in PGUSER and PGPASSWORD"
@@ -77,7 +77,9 @@ def _ours(error: psycopg.Error, where: str) -> SinkError:
     if code == _STATEMENT_TIMEOUT:
         return Transient(f"PostgreSQL at {where} took too long ({reason}). Increase the option `statement_timeout`")
     if code == "53100":
-        return Transient(f"the disk of PostgreSQL at {where} is full ({reason}). Free disk space and run it again")
+        return Transient(
+            f"the disk of PostgreSQL at {where} is full ({reason}). Free disk space, then run the command again"
+        )
     if code[:2] in _TRANSIENT_CLASSES or (not code and isinstance(error, psycopg.OperationalError)):
         return Transient(f"PostgreSQL at {where} could not do it now ({reason}). See its log")
     if not code and isinstance(error, psycopg.InterfaceError):

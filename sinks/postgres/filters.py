@@ -10,7 +10,7 @@ from chunksink.sinks.document import CUSTOM
 from chunksink.sinks.postgres.schema import COLUMN_TYPES, is_storable
 from chunksink.sinks.reader import Filter, Sort, Value
 
-_SIGNS = {"\\": "\\\\", "%": "\\%", "_": "\\_", "*": "%", "?": "_"}
+_IN_LIKE = {"\\": "\\\\", "%": "\\%", "_": "\\_", "*": "%", "?": "_"}
 
 
 class Condition(NamedTuple):
@@ -36,7 +36,7 @@ def condition(filters: Sequence[Filter]) -> Condition:
 
 
 def order(sort: Sort) -> sql.Composable:
-    """Without case; missing values are last."""
+    """The terms of an ORDER BY, which ignores case. Missing values are last."""
     direction = sql.SQL("DESC NULLS LAST" if sort.descending else "ASC NULLS LAST")
     if not sort.field.startswith(CUSTOM):
         column = sql.Identifier(sort.field)
@@ -78,7 +78,7 @@ def _of_custom(one: Filter) -> Condition:
 
 def _like(column: sql.Identifier, patterns: Sequence[str]) -> Condition:
     """Whether the value matches one of the patterns."""
-    possible = ["".join(_SIGNS.get(sign, sign) for sign in pattern) for pattern in patterns if is_storable(pattern)]
+    possible = ["".join(_IN_LIKE.get(char, char) for char in pattern) for pattern in patterns if is_storable(pattern)]
     return Condition(sql.SQL("{} LIKE ANY(%s::text[])").format(column), [possible])
 
 

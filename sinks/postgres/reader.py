@@ -96,4 +96,4 @@ class PostgresReader(KeywordMethods):
 
 
 _EXACTLY = sql.SQL("(embedding <=> %s) + 0, id")
-"""An order that no index has."""
+"""An ORDER BY that no index supports, so that all vectors are compared."""

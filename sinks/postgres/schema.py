@@ -121,7 +121,7 @@ def live(connection: Connection, schema: str) -> str | None:
 def show(connection: Connection, build: BuildTable, row_security: bool) -> None:
     """Make the public view show this build, in the caller's transaction. The view keeps its permissions.
 
-    Its vectors have no fixed length, because builds may differ in it.
+    Its column of vectors has no fixed length, because builds may have different lengths.
     """
     connection.execute(
         sql.SQL(
@@ -223,7 +223,8 @@ _COLLATE = {"text": ' COLLATE "C"', "text[]": ' COLLATE "C"'}
 
 
 def missing(connection: Connection, build: BuildTable, options: PostgresOptions) -> dict[str, Statement]:
-    """The statements that create what the build lacks: indexes, and the protection of rows. By name."""
+    """By name: the statements that create the indexes and the row security that the build lacks. Raises `Refused` if
+    the vectors have too many dimensions for an index."""
     of_table = sql.SQL(
         "SELECT atttypmod, relrowsecurity FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid "
         "WHERE attrelid = %s::regclass AND attname = 'embedding'"
@@ -247,8 +248,8 @@ def missing(connection: Connection, build: BuildTable, options: PostgresOptions)
     if dimensions > 0 and f"{build.name}_{kind}" not in defined:
         if dimensions > _MOST_DIMENSIONS[kind]:
             raise Refused(
-                f"the vectors have {dimensions} dimensions, and pgvector indexes {_MOST_DIMENSIONS[kind]} of the type "
-                f"{kind} at most. Use another model" + ("" if options.halfvec else ", or set the option `halfvec`")
+                f"the vectors have {dimensions} dimensions, but pgvector can index at most {_MOST_DIMENSIONS[kind]} "
+                f"for the type {kind}. Use another model" + ("" if options.halfvec else ", or set the option `halfvec`")
             )
         expression = f"(embedding::halfvec({dimensions}))" if options.halfvec else "embedding"
         # The other index is dropped at the end: a drop blocks readers.
@@ -319,7 +320,7 @@ def halfvec_dimensions(connection: Connection, build: BuildTable) -> int:
 
 
 def is_storable(text: str) -> bool:
-    """Whether PostgreSQL can store this text: it cannot store U+0000 and half of a surrogate pair."""
+    """Whether PostgreSQL can store this text: it cannot store U+0000 or half of a surrogate pair."""
     return not _IMPOSSIBLE.search(text)
 
 

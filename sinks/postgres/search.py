@@ -13,7 +13,7 @@ from psycopg import sql
 
 from chunksink.sinks.fts import snippets
 from chunksink.sinks.fts.query import Query
-from chunksink.sinks.fts.text_patterns import exact_pattern, has_signs, pattern
+from chunksink.sinks.fts.text_patterns import exact_pattern, has_punctuation, pattern
 from chunksink.sinks.postgres import vocabulary, words
 from chunksink.sinks.postgres.connection import Connection, rows
 from chunksink.sinks.postgres.filters import EVERYTHING, NOTHING, Condition, condition, members, order
@@ -155,7 +155,7 @@ class Search:
         for phrase in query.phrases:
             candidates = candidates.and_(self._matches(words.together(phrase)))
         phrases = map(words.folded, query.phrases)
-        patterns = [re.compile(exact_pattern(one) if has_signs(one) else pattern(one)) for one in phrases]
+        patterns = [re.compile(exact_pattern(one) if has_punctuation(one) else pattern(one)) for one in phrases]
         statement = sql.SQL("SELECT id, {} FROM {} WHERE {}").format(_SEARCHED, self._table, candidates.text)
         exact = []
         for id, *values in rows(self._connection, statement, candidates.values):
@@ -207,7 +207,7 @@ class Search:
 
     @property
     def _estimated_rows(self) -> sql.Composable:
-        """As the planner estimates; null for a table that was not analysed yet, or was empty when last vacuumed."""
+        """The planner's estimate; null for a table that was not analysed yet, or was empty when last vacuumed."""
         return sql.SQL(
             "SELECT nullif(reltuples, -1)::float8 / nullif(relpages, 0) * pg_relation_size(oid) "
             "/ current_setting('block_size')::int FROM pg_class WHERE oid = {}::regclass"

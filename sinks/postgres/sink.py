@@ -102,7 +102,7 @@ class PostgresSink:
         return f"PostgreSQL {server} with pgvector {vector or '(missing)'} at {self._server.where}"
 
     def close(self) -> None:
-        """Each call has its own connection."""
+        """Nothing to do: each call closes its own connection."""
 
     @contextmanager
     def _connected(self) -> Iterator[Connection]:

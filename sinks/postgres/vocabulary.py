@@ -45,7 +45,7 @@ def exists(connection: Connection, build: BuildTable) -> bool:
 
 
 def add(connection: Connection, build: BuildTable, words: Iterable[str]) -> None:
-    """Add those of the words that can be corrections."""
+    """Add the words that can be corrections."""
     usable = [word for word in words if SHORTEST - 1 <= len(word) <= _LONGEST and word.isalpha()]
     statement = sql.SQL("INSERT INTO {} SELECT unnest(%s::text[]) ON CONFLICT DO NOTHING").format(table(build))
     connection.execute(statement, [usable])

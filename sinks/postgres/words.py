@@ -1,7 +1,7 @@
 """Words of texts and queries in the form in which PostgreSQL indexes them.
 
 PostgreSQL's own parser keeps paths and addresses as single words, and texts without spaces too. So texts are split
-here: into words without signs and accents, and into pairs of characters for scripts without spaces.
+here: into words without punctuation and accents, and into pairs of characters for scripts without spaces.
 """
 
 import re
@@ -19,7 +19,7 @@ SEARCHED = {
 }
 """The searched fields by PostgreSQL's weight."""
 WEIGHTS = (0.7, 0.7, 0.8, 1.0)
-"""Of D, C, B and A, in PostgreSQL's order."""
+"""The weights of D, C, B and A, in PostgreSQL's order."""
 _LONGEST = 200
 """Characters. Longer words are cut into pieces: PostgreSQL leaves out those of more than 2,046 bytes."""
 _ASCII_WORD = re.compile(f"[0-9a-z]{{1,{_LONGEST}}}")
@@ -56,7 +56,7 @@ def folded(text: str) -> str:
     if text.isascii():
         return text.lower()
     parts = unicodedata.normalize("NFKD", text.casefold())
-    return unicodedata.normalize("NFC", "".join(sign for sign in parts if not unicodedata.combining(sign)))
+    return unicodedata.normalize("NFC", "".join(char for char in parts if not unicodedata.combining(char)))
 
 
 def terms(query: Query) -> dict[str, float]:
@@ -95,7 +95,7 @@ def together(text: str) -> str:
         words = split(token)
         if len(words) == 1:
             parts.append(_quoted(token) + (":*" if is_spaceless(token) else ""))
-        else:  # the last character of a run is a word of its own only at the end of a run
+        else:  # without the last character: the index has it as a word only where the run in a text ends
             parts += map(_quoted, words[:-1])
     return f"({' & '.join(parts)})" if parts else ""
 

@@ -119,7 +119,7 @@ def test_task_that_does_not_end_is_written_by_the_next_run(
     server.wait_until_idle()
     error = made.failing(lambda: made.home.sync(wrap=at("replace", lambda: keep_busy(server))))
     assert isinstance(error, NotConfirmed)
-    assert "has not finished task" in str(error)
+    assert "finished none of chunksink's tasks" in str(error)
     made.engine = patient
     left_as_it_should_be(made)
     made.home.sync()

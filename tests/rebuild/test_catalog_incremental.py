@@ -211,13 +211,13 @@ def closing_probe(home: Path, root: BusRoot) -> Iterator[CatalogProbe]:
 
 
 def tables(probe: CatalogProbe) -> dict[str, list[tuple[object, ...]]]:
-    """Every chunk and every decision. Without `taken`, and without hashes of held families, which are there only if the
+    """Every chunk and every decision, without `reading_id` and hashes of held families, which are there only if the
     family was compared before."""
     free = "case when family not in (select family from held) then"
     selects = {
         "chunk": COLUMNS,
-        "edition": "family, partition, document_id, source_checksum, version",
-        "standing": "family, partition, parent_id, source_checksum, first_offset, chunks, versions, rank",
+        "family_version": "family, partition, document_id, source_checksum, version",
+        "last_version": "family, partition, parent_id, source_checksum, first_offset, chunks, versions, rank",
         "current": f"family, partition, source_checksum, first_offset, chunks, {free} family_hash end",
         "held": "family, reason, detail",
     }
@@ -256,6 +256,6 @@ def test_incremental_catalog_equals_one_from_nothing(
             refresh(new, root, project=True)
             assert tables(kept) == tables(new)
             assert [f.chunks for f in kept.catalog.families()] == [f.chunks for f in new.catalog.families()]
-            later = "select count(*) from {} join partition on key = partition where {}.taken > partition.taken"
-            for table in ("standing", "current"):
-                assert kept.state.db.execute(later.format(table, table)).fetchone() == (0,)
+            later = "select count(*) from {} t join partition p on p.key = partition where t.reading_id > p.reading_id"
+            for table in ("last_version", "current"):
+                assert kept.state.db.execute(later.format(table)).fetchone() == (0,)

@@ -32,7 +32,7 @@ def db() -> Iterator[Database]:
 def changes(db: Database, family: str, family_hash: str) -> None:
     """The catalog gets this version of a family."""
     db.execute(
-        "insert into current (family, partition, taken, family_hash) values (?1, 'p', 1, ?2) "
+        "insert into current (family, partition, reading_id, family_hash) values (?1, 'p', 1, ?2) "
         "on conflict (family) do update set family_hash = ?2",
         [family, family_hash],
     )
@@ -64,7 +64,7 @@ def confirms_gone(db: Database, family: str, _hash: str, build: str = "old") -> 
 
 def forgets(db: Database, _family: str, _hash: str, build: str = "old") -> None:
     Receipts(db, build).forget_all()
-    noted = "select build from compared where build = ?1 union select build from moved where build = ?1"
+    noted = "select build from compared where build = ?1 union select build from to_compare where build = ?1"
     assert db.execute(noted, [build]).fetchall() == []
 
 

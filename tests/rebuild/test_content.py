@@ -156,7 +156,7 @@ def test_only_changed_families_are_decided(
     assert undecided(root, probe) == {parent_of(f"docs/{name}.md") for name in changed}
     probe.catalog.decide()
     new = CatalogProbe(tmp_path / "new", root).refresh()
-    for table in ("standing", "current"):
+    for table in ("last_version", "current"):
         places = f"select family, first_offset from {table} order by family"
         assert probe.state.db.execute(places).fetchall() == new.state.db.execute(places).fetchall()
     new.state.db.close()
@@ -200,7 +200,7 @@ def test_hashes_from_an_outdated_read_are_not_recorded(root: BusRoot, probe: Cat
     (before,) = probe.refresh().catalog.families()
     commit(root, "p1", source("docs/a.md", "a, edited", version="2"))
     (now,) = probe.refresh().catalog.families()
-    probe.catalog.note_projected([(now.family, before.taken, "old hash")])
+    probe.catalog.note_projected([(now.family, before.reading_id, "old hash")])
     assert noted() == [(None,)]
-    probe.catalog.note_projected([(now.family, now.taken, "hash")])
+    probe.catalog.note_projected([(now.family, now.reading_id, "hash")])
     assert noted() == [("hash",)]

@@ -16,7 +16,7 @@ from tests.support.chunks import JUNK
 READERS = [
     *(values.verbatim, values.string, values.line, values.facet, values.integer, values.count, values.first_count),
     *(values.last_count, values.seconds, values.boolean, values.lines, values.labels, values.names, values.epoch),
-    *(values.milliseconds, values.year, values.extension, values.chain, values.offset, values.anchor),
+    *(values.seconds_from_milliseconds, values.year, values.extension, values.chain, values.offset, values.anchor),
 ]
 
 
@@ -55,7 +55,7 @@ READERS = [
         (values.epoch, -1_704_067_200_000, -1704067200),
         (values.line, "a\0b", "a\ufffdb"),
         (values.epoch, "yesterday", None),
-        (values.milliseconds, 1999, 1),
+        (values.seconds_from_milliseconds, 1999, 1),
         (values.year, "1999-05", 1999),
         (values.year, 2001.0, 2001),
         (values.year, "19999", None),

@@ -65,7 +65,7 @@ def texts(build: FtsBuild) -> dict[str, str]:
     return {one.parent_id: name for name, one in families.items()}
 
 
-def test_phrase_with_signs_and_vowel_signs_is_found(build: FtsBuild, reader: FtsReader) -> None:
+def test_phrase_with_punctuation_and_vowel_signs_is_found(build: FtsBuild, reader: FtsReader) -> None:
     fill(build, {"hindi": "यह हिन्दी-भाषा और C++ हिन्दी में"})
     assert len(reader.search('"हिन्दी-भाषा"', 3)) == len(reader.search('"C++ हिन्दी"', 3)) == 1
 
@@ -103,15 +103,15 @@ def test_missing_symbol_is_ignored(reader: FtsReader, texts: dict[str, str]) -> 
 
 
 @pytest.mark.parametrize(
-    ("typed", "signed"),
+    ("typed", "punctuated"),
     [
         ("C++, C# or .NET?", (("C", "C++"), ("C", "C#"), ("NET", ".NET"))),
         ("a+b e.g. 3. .5 ...and C++17 -zebra #tag", ()),
         ("B+ tree", (("B", "B+"),)),
     ],
 )
-def test_words_with_symbols_are_recognised(typed: str, signed: tuple[tuple[str, str], ...]) -> None:
-    assert parse(typed).signed == signed
+def test_words_with_symbols_are_recognised(typed: str, punctuated: tuple[tuple[str, str], ...]) -> None:
+    assert parse(typed).punctuated == punctuated
 
 
 SPELT = {

@@ -63,7 +63,7 @@ def test_engine_that_does_not_finish_is_abandoned_and_retried_later(server: Serv
     hasty = MeilisearchBuild(sink._indexes, build._name, True, Limits(patience=0.0))  # type: ignore[attr-defined]
     families = [family(f"docs/{number}.md", ALPHA) for number in range(400)]
     hasty.replace(families)
-    with pytest.raises(NotConfirmed, match="has not finished task"):
+    with pytest.raises(NotConfirmed, match="finished none of chunksink's tasks"):
         hasty.flush()
     hasty._limits = Limits(patience=30)  # type: ignore[attr-defined]
     assert hasty.flush() == []
