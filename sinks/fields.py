@@ -176,7 +176,7 @@ PROJECTION: tuple[FieldRule, ...] = (
     # --- source -----------------------------------------------------------------------------------------------
     FieldRule(
         "source_uri",
-        "name of the source: the one from which `parent_id` is computed, if the chunk has it; else the next that it has",
+        "name of the source: the one from which `parent_id` is computed, else the first other one in the chunk",
         (
             "provenance.source_uri",
             "provenance.source_ref",
