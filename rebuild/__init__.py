@@ -10,7 +10,7 @@
 | marker, stamp | the marker in a build names its home; its stamp changes with every write, which reveals old copies |
 | receipt, intent | a receipt records what a build has confirmed of a family; an intent, that a write has started |
 | drift | the documents in an engine differ from the receipts |
-| held | kept in the index unchanged, because a partition is missing or invalid or sources contradict each other |
+| held | kept unchanged: a partition is missing or invalid, sources share a chunk id, or partitions split a source |
 | brake | stops a run that would remove a large share of the index |
 
 | the chunks on the bus now | `intake`, `catalog_rows`, `family_versions`, `catalog`, `families` |

@@ -35,7 +35,7 @@ Projected = tuple[str, int, str]
 
 
 class TextPlace(NamedTuple):
-    """A text and its context, which may be embedded before it: their hashes, and where a chunk with both is."""
+    """Where a chunk with this text and this context is, and their hashes. Some models embed the context first."""
 
     partition: str
     place: Place

@@ -189,8 +189,8 @@ class Convergence:
         self._note_projection()
 
     def _has_confirmed_count(self, target: Target, receipts: Receipts) -> bool:
-        """Whether the build has as many documents as its receipts say. With open intents that is unknown: then True if
-        the next plan closes all of them."""
+        """Whether the build has as many documents as its receipts say. With open intents that is unknown: then True,
+        so that nothing is scanned, if the next plan writes or removes all families with intents."""
         if receipts.has_intents():
             return not receipts.has_lasting_intents(removals=self.session.catalog.is_whole())
         return target.build.count() == receipts.documents()

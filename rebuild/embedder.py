@@ -113,8 +113,8 @@ class DocumentEmbedder:
         """Remove old vectors that were not replaced after `recompute_all`: no current text needs them."""
         if last := self._cache.last_outdated(self.info.fingerprint):
             if self.info.device == "endpoint":
-                # Not earlier: while other runs use old vectors, they must compare the endpoint with the old probes
-                # (vectors of fixed test texts).
+                # Replaces the probes (vectors of fixed test texts) only now: other runs that used old vectors had to
+                # compare the endpoint with the old probes.
                 cache_probes(self._encoder, self._cache)
             drop(self._cache, outdated_rows(self._cache, self.info.fingerprint, last))
 

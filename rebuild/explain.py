@@ -218,7 +218,7 @@ def _verdict(db: Any, row: _ChunkRow) -> tuple[Verdict, str]:
         [row.partition, row.parent_id, row.family, row.document_id, row.family, row.parent_id],
     ).fetchone()
     if current == (row.partition, row.source_checksum):
-        newer = f", newer than the tombstone in partition {tombstone[0]} of {tombstone[1]}" if tombstone else ""
+        newer = f", newer than the tombstone of {tombstone[1]} in partition {tombstone[0]}" if tombstone else ""
         return "current", f"the newest version of its source{newer}"
     if current is not None and current[0] == row.partition:
         return "superseded", f"by a later version of its source in the same partition {row.partition}"
@@ -226,7 +226,7 @@ def _verdict(db: Any, row: _ChunkRow) -> tuple[Verdict, str]:
         return "superseded", f"by a newer version, or a copy, of its source in partition {current[0]}"
     if tombstone is None:
         return "retired", "a tombstone withdrew a newer version of its source, and this one with it"
-    return "retired", f"the tombstone in partition {tombstone[0]} of {tombstone[1]} withdraws it"
+    return "retired", f"the tombstone of {tombstone[1]} in partition {tombstone[0]} withdraws it"
 
 
 def _line_and_source(root: BusRoot, row: _ChunkRow) -> tuple[int, str] | tuple[None, None]:

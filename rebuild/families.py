@@ -33,7 +33,8 @@ LONG_TEXT = 8192
 
 
 def passage_of(document: Document) -> Passage:
-    """What is embedded for a document. Its key names the vector in the cache, for models with and without context."""
+    """What is embedded for a document. Its key has the hash of the text, then that of the context, which models without
+    context ignore."""
     context = context_of(document.title, document.headings)
     return Passage(document.text_hash + context_hash(context).hex(), document.text, context)
 

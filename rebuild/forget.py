@@ -64,8 +64,7 @@ class ForgetReport:
     documents: dict[str, int]
     """Erased documents by build, in all generations."""
     texts: int
-    """Texts of the source found in records or builds, with former versions. The vectors of former texts found in
-    neither stay."""
+    """Texts of the source, also former ones, that records or builds still have. Vectors of other former texts stay."""
     vectors: int
     run_records: int
     """Lines of run records that named the source."""
@@ -76,7 +75,7 @@ class ForgetReport:
 
 
 def forget(session: Session, name: str, *, tenant: str | None = None, every: bool = False) -> ForgetReport:
-    """`name` is a family key, parent_id or document_id, or the source's name as its reader or a search shows it.
+    """`name` is a family key, parent_id or document_id, or the source's URI or path, as a search shows it.
     With `tenant`, only sources of this tenant count. Raises UnknownSource if none matches; SeveralSources if several
     match, unless `every` is set.
 
@@ -211,7 +210,7 @@ def names_of(name: str) -> list[str]:
 
 
 def sources_named(db: Any, name: str, builds: Iterable[Build], tenant: str | None) -> list[NamedSource]:
-    """`name` is a family key, parent_id or document_id, or the source's name as its reader shows it. With `tenant`,
+    """`name` is a family key, parent_id or document_id, or the source's URI or path. With `tenant`,
     only sources of this tenant count."""
     parents = {name, resolve_parent_id(None, name, name), resolve_parent_id(None, None, name)}
     sources: dict[str, NamedSource] = {}

@@ -28,7 +28,7 @@ WORN = 0.75
 _QUESTIONS = 100
 _PAGE = 2000
 _TIE = 1e-5
-"""Engines round: differences in similarity up to this count as equal."""
+"""Engines round, so a similarity that is lower by no more than this is equal."""
 # Families whose current version the build has confirmed without refused documents, in pages.
 _FAMILIES = """
 select r.family from receipt r join current u on u.family = r.family and u.family_hash is r.family_hash

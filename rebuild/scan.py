@@ -91,7 +91,7 @@ select coalesce(nullif(max(label), ''), (select nullif(max(r.label), '') from re
     sum(kind = 'missing'), sum(kind = 'extra'), sum(kind = 'changed')
 from drift d group by family order by name, family
 """
-# A receipt has a hash if the family matches its current version. Held families were not compared document by document.
+# A receipt has a hash if the family matches its current version. Of held families only the hash is compared.
 # If a receipt loses its hash, `confirmed` keeps, for the brake, its former number of documents. If the build had no
 # receipts, `confirmed` is the number of stored documents.
 _MAKE_RECEIPTS = """
@@ -136,7 +136,7 @@ class Scan:
     def run(self, on_chunks: Progress, *, removals: bool, cached: Lookup | None = None) -> None:
         """Scan the whole build; with `cached` also compare every vector. Held families are not compared, since
         their chunks are missing, invalid or contradictory. `removals` is False while partitions are missing or
-        invalid: then documents without a source do not count as extra."""
+        invalid: then documents of families that are not in the catalog do not count as extra."""
         for page in unhashed(self.db):
             self.reader.project(page)
         self._read(self.build.scan(content=True) if self.build else (), on_chunks)

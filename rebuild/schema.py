@@ -40,7 +40,8 @@ create table generation (
 -- Generations may share a build.
 create table build (
     generation text references generation (id), sink text, id text, primary key (generation, sink));
--- The build under each sink's public name, also for sinks that are no longer configured.
+-- The build that each sink's public name shows: the name by which other programs find the index. It also has sinks
+-- that are no longer configured.
 create table public (sink text primary key, build text);
 -- The target of a flip that has begun.
 create table flipping (generation text primary key);
@@ -49,8 +50,9 @@ insert into pointer values (null, null);
 create table pace (what text primary key, amount real, seconds real);
 """
 _CATALOG = """
--- `reading_id`: the id of the last valid reading, whose chunks a missing or invalid partition keeps. If there was none,
--- `checksum` is null. If `signature` is null, the next refresh reads the partition again.
+-- `reading_id`: the last time that the partition was read and valid. If it is missing or invalid now, it keeps the
+-- chunks of that time. If it was never valid, `checksum` is null. If `signature` is null, the next refresh reads the
+-- partition again.
 create table partition (
     reading_id integer primary key autoincrement, key text not null unique, signature text, state text not null,
     manifest text, checksum text, created_at text);
@@ -86,7 +88,8 @@ create index family_version_family on family_version (family, partition);
 create table last_version (
     family text, partition text, reading_id integer, parent_id text, source_checksum text, first_offset integer,
     chunks integer, versions integer, rank text, content blob, primary key (family, partition)) without rowid;
--- The version of each family that counts, unless it is retired. `family_hash` is null until it is projected.
+-- The version of each family that counts; no row if all are retired. `family_hash` (of its documents) is null until the
+-- family is projected.
 create table current (
     family text primary key, partition text, reading_id integer, source_checksum text, first_offset integer,
     chunks integer, family_hash text, content blob) without rowid;

@@ -105,8 +105,8 @@ class Session:
         self.seconds[name] = self.seconds.get(name, 0.0) + seconds
 
     def note_totals(self) -> None:
-        """Add the work of this run to the totals of the home. Waits for the lock only if vectors were computed: they
-        cost most."""
+        """Add the work of this run to the totals of the home. If another run has the lock, raises HomeLocked: after a
+        wait if vectors were computed, which cost most, else at once."""
         work = defaultdict[tuple[str, str], float](float)
         work |= {("seconds", name): seconds for name, seconds in self.seconds.items()}
         for embedder in self.embedders.opened:

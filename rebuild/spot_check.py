@@ -1,6 +1,7 @@
 """Spot checks: every sync compares the next part of each live build with the chunks.
 
-Marker and count do not change when another program overwrites documents. A part is a hundredth of the build, within
+A sync compares the marker and the number of documents of each build. Neither changes when another program overwrites
+documents. So a sync also compares the content of a part. A part is a hundredth of the build, within
 `LEAST_DOCUMENTS` and `MOST_DOCUMENTS`; for some builds ten times as much. So a pass over the whole build, called a
 round, takes a known number of syncs. Sources that are held, that differ anyway, or that are larger than `LARGEST` are
 left out.

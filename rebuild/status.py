@@ -22,7 +22,7 @@ from chunksink.rebuild.spot_check import Coverage, SpotCheck
 from chunksink.rebuild.state import Generation, State
 from chunksink.sinks.projection import projection_id
 
-# How many families a plan would write to and remove from one build. It also closes intents, except of held families.
+# How many families a plan would write to and remove from one build. Families with open intents count, unless held.
 _TO_WRITE = f"""
 select count(*) from current c
 left join receipt r on r.build = :build and r.family = c.family

@@ -72,7 +72,7 @@ class VerifyReport:
     inputs: tuple[InputPartition, ...]
     """The partitions that the builds were compared with."""
     sinks: dict[str, SinkCheck]
-    """Results of sinks that could be read; a missing or broken build has no documents."""
+    """By sink. A missing or broken build counts as empty. Other sinks that could not be read have no result."""
     failed: dict[str, SinkError | OtherHome]
     """Sinks that could not be read, whose searches miss documents, whose marker is lost, or that another home uses."""
     unconfigured: tuple[str, ...]
@@ -82,7 +82,8 @@ class VerifyReport:
     held: int
     """Sources that were not compared, because their chunks are missing, invalid or contradictory."""
     unread: tuple[str, ...]
-    """Partitions that are missing or invalid. If there are any, documents without a source do not count as extra."""
+    """Partitions that are missing or invalid. If there are any, documents whose source they may have do not count
+    as extra."""
 
     def __repr__(self) -> str:
         drifted = ", ".join(name for name, sink in self.sinks.items() if not sink.ok)

@@ -178,7 +178,7 @@ def _scalar(raw: Any) -> Any:
 
 
 def _is_field(path: str, raw: Any, document: Mapping[str, Any]) -> bool:
-    """Whether a field of the document has this whole value. The field `year` has only a part of a date."""
+    """Whether a field of the document has this whole value: the field `year` does not have a whole date."""
     for rule in _RULES.get(path, ()):
         value = rule.read(raw)
         if value is not None and value == document[rule.name]:

@@ -176,7 +176,7 @@ PROJECTION: tuple[FieldRule, ...] = (
     # --- source -----------------------------------------------------------------------------------------------
     FieldRule(
         "source_uri",
-        "name of the source: the one from which `parent_id` is computed, else the first other one in the chunk",
+        "name of the source: one from which `parent_id` may be computed (the first paths), else any other name it has",
         (
             "provenance.source_uri",
             "provenance.source_ref",
@@ -319,7 +319,7 @@ PROJECTION: tuple[FieldRule, ...] = (
     ),
     FieldRule(
         "char_start",
-        "first character in the canonical text stream",
+        "position of the first character in the text of the source",
         ("span.char_range.char_start", "span.char_start", *_paths("char_start", "metadata")),
         values.first_count,
     ),

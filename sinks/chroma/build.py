@@ -105,7 +105,7 @@ class ChromaBuild:
                 raise
             raise BuildBroken(
                 f"Chroma at {self._handle.where} has lost vectors: `chunksink verify --repair` writes them again from "
-                "the cache"
+                "the cache of vectors"
             ) from error
         return {name: found[name] for name in ("ids", "metadatas", "documents", "embeddings")}
 

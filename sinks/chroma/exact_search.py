@@ -71,8 +71,8 @@ def _read(collection: "Collection", filters: Sequence[Filter], most: int) -> Can
 def of_tenant(
     collection: "Collection", filters: Sequence[Filter], known: dict[str, "Candidates | None"]
 ) -> Candidates | None:
-    """The tenant's documents that pass, from the cache `known`. They are read into it if the tenant, or one of the
-    passing documents, is missing there."""
+    """The tenant's documents that pass. All of the tenant's documents are read into the cache `known` if the tenant, or
+    a document that passes, is missing there."""
     tenant = [one for one in filters if one.field == "tenant_key"]
     where: Any = rows.where(filters)
     passing = None if tenant == list(filters) else set(collection.get(where=where, include=[])["ids"])

@@ -200,9 +200,10 @@ def signature_of(database: Path | None) -> Signature | None:
 
 
 def stable_signature(database: Path | None) -> Signature | None:
-    """The current signature. If the file has just changed, waits once.
+    """The current signature; None if the file keeps changing.
 
-    None if the file keeps changing: a second write within one tick of the clock may leave the signature as it is.
+    If the file has just changed, waits once: another write within the same tick of the clock may leave the signature
+    as it is.
     """
     for attempt in range(2):
         signature = signature_of(database)

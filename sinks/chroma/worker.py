@@ -93,7 +93,7 @@ class Worker:
 
 
 class WorkerBuild:
-    """A build of the embedded sink, open for writing in a worker. Has all methods of a build."""
+    """A build of the embedded sink, open for writing in a worker. Has the methods that a writer needs."""
 
     def __init__(self, worker: Worker, marker: Marker) -> None:
         self._worker = worker

@@ -19,7 +19,7 @@ from chunksink.sinks.fts.reader import read_marker
 from chunksink.sinks.payload import Replacements, batches
 
 _PAGE = 2000
-_KEYS = 400  # per statement, each with its own `?`: foreign ids may contain U+0000 (see schema.JSON_MEMBERS)
+_KEYS = 400  # per statement; not in one JSON list, which some SQLites cut at U+0000 (see schema.JSON_MEMBERS)
 
 _COLUMNS = tuple(schema.COLUMN_TYPES)
 _UPSERT = (

@@ -1,6 +1,6 @@
 """Facets: the values of fields in the matching rows, with the number of families of each.
 
-Reading rows takes most of the time. Once a connection has read half as many rows for its answers as the build has, it
+Reading rows takes most of the time. When the answers of a connection add up to half as many rows as the build has, it
 reads all rows into a table, and keeps the table until the build changes. Then an answer needs only its row ids.
 """
 

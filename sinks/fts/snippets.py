@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from chunksink.sinks.fts.schema import TEXT_COLUMN, TOKENIZER
 from chunksink.sinks.reader import Piece, marked
 
-# Control characters as marks, because canonical text has none. In other texts a piece may be marked wrongly.
+# Control characters as marks: texts that `ingest` writes have none. In other texts a piece may be marked wrongly.
 _OPEN, _CLOSE = "\x02", "\x03"
 _WORDS = 40
 _AROUND = 90  # characters before and after, if words cannot be counted

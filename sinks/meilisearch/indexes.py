@@ -1,8 +1,8 @@
 """Builds as indexes of a server. An index is identified by its marker, not by its name: a flip swaps names.
 
-The marker is a synonym in the index's settings: settings follow the content, changing synonyms does not reindex, and
-nobody searches for that word. It includes the public name that the build was created for, because `chunks-old-b1` may
-be a build of `chunks` or of `chunks-old`.
+The marker is a synonym in the index's settings: a swap moves settings with the content, changing synonyms does not
+reindex, and nobody searches for that word. It includes the public name that the build was created for, because
+`chunks-old-b1` may be a build of `chunks` or of `chunks-old`.
 
 Resetting the settings removes the marker. The index under the public name can still be opened by a build id, if its
 documents have our hashes. The caller must then check the content and sign it.
@@ -116,7 +116,7 @@ class Indexes:
             if self._is_leftover(index):  # Meilisearch would fail to guess its primary key from the first documents
                 self._remove(index.name)
                 del existing[index.name]
-        # A signed index may have the name since a flip, or belong to another public name.
+        # An index with a marker may have the name: one that got it in a flip, or one of another public name.
         while name in existing and existing[name].marker is not None:
             name += "-"
         create = partial(self.connection.control.create_index, name, {"primaryKey": PRIMARY_KEY})

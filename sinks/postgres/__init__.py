@@ -20,7 +20,7 @@ __all__ = ["PostgresOptions", "open_sink"]
 
 _NAME = msgspec.Meta(pattern="^[A-Za-z_][A-Za-z0-9_]{0,40}$")
 _SCHEMA = msgspec.Meta(pattern="^[A-Za-z_][A-Za-z0-9_-]{0,62}$")
-"""If several indexes are configured, the settings append the name of the index, which may contain hyphens."""
+"""May contain hyphens: if several indexes are configured, the name of the index is appended."""
 
 
 class PostgresOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

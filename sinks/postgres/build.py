@@ -106,7 +106,7 @@ class PostgresBuild:
             self._connected().execute(sql.SQL("VACUUM {}").format(self._build.table))
 
     def search_settings_due(self) -> list[str]:
-        """The search indexes that are missing: a large write leaves them for its end."""
+        """What search still lacks, such as indexes: a new build gets them after its first documents."""
         with translate_errors(self._server.where):
             return list(schema.missing(self._connected(), self._build, self._options))
 

@@ -93,7 +93,7 @@ def test_why_of_a_chunk_with_a_tombstone_is_retired(home: Home, shell: Shell) ->
     home.sync()
     found = why(shell, CAT)
     assert found["occurrences"][0]["verdict"] == "retired"
-    assert "the tombstone in partition p2 of 2026-03-01" in found["occurrences"][0]["reason"]
+    assert "the tombstone of 2026-03-01" in found["occurrences"][0]["reason"]
     assert copies(found) == everywhere("absent")
 
 
@@ -103,7 +103,7 @@ def test_why_of_a_chunk_that_is_newer_than_a_tombstone_names_it(home: Home, shel
     home.sync()
     [occurrence] = why(shell, CAT)["occurrences"]
     assert occurrence["verdict"] == "current"
-    assert "newer than the tombstone in partition p2 of 2026-01-01" in occurrence["reason"]
+    assert "newer than the tombstone of 2026-01-01" in occurrence["reason"]
     [other] = why(shell, "c.md")["occurrences"]
     assert "tombstone" not in other["reason"]
 
