@@ -253,9 +253,14 @@ class Catalog:
             last = rows[-1][:2]
 
     def sample_of_keys(self, limit: int) -> list[str]:
-        """The cache keys of some texts: as good as random, but always the same for the same chunks."""
-        select = f"select min({KEY}) from current_chunk group by text_hash order by text_hash limit ?"
-        return [key for (key,) in self._db.execute(select, [limit])]
+        """The cache keys of some texts: as good as random, but always the same for the same chunks. They are of as many
+        families as possible, so that one large source does not outweigh the others."""
+        select = f"""
+            select distinct key from (
+                select {KEY} as key, row_number() over (partition by family order by {KEY}) as place from family_chunk
+                where family in (select family from current order by family limit :limit))
+            order by place, key limit :limit"""
+        return [key for (key,) in self._db.execute(select, {"limit": limit})]
 
     def repeated_texts(self) -> RepeatedTexts:
         """Texts that occur in several sources. The field `sources` has family keys, not names."""

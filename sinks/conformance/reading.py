@@ -210,6 +210,13 @@ class KeywordConformance(ReaderConformance):
         assert reader.search("zebra", 10) == []
         assert len(reader.search("red", 1)) == 1
 
+    def test_search_finds_words_that_no_document_has_together(self, connect: Any) -> None:
+        families = [family("a.md", ["the zebra sleeps"]), family("b.md", ["a quince is yellow"])]
+        for reader in open_reader(connect, families):
+            found = {hit.parent_id for hit in reader.search("zebra quince", 10)}
+            assert found <= {one.parent_id for one in families}
+            assert found, "no document has both words"
+
     def test_corrections_are_other_words_that_occur(self, reader: KeywordReader) -> None:
         assert reader.corrections("blue car ") == {}, "both words occur"
         for word, near in reader.corrections("machien lerning ").items():

@@ -1,10 +1,10 @@
-"""Splits a filtered query into steps with fewer and fewer required words.
+"""Splits a query into steps with fewer and fewer required words.
 
-If no document has all words, Meilisearch drops the most frequent ones first (strategy `frequency`). It counts them in
-the whole index, so one tenant's documents would affect another's results. And it keeps a rare word even if no document
-that passes the filters has it; then nothing is found. So for a tenant, and if nothing is found, the words are counted
-here, among the documents that pass. The first step requires all words that occur, the next all but the most frequent
-one, the last only the rarest.
+If no document has all words, Meilisearch drops the most frequent ones first (strategy `frequency`). It drops words that
+are equally frequent together, and counts words in the whole index. So it may find nothing although some documents have
+some of the words: if words are equally frequent, or if no document that passes the filters has a rare word. And one
+tenant's documents would affect another's results. In these cases the words are counted here, among the documents that
+pass. The first step requires all words that occur, the next all but the most frequent one, the last only the rarest.
 """
 
 import re
@@ -56,6 +56,10 @@ def steps(query: str, count: Callable[[Sequence[str]], list[int]]) -> list[Step]
         required.append(set())  # the phrases alone
     found_by = [Step(_only(query, parts, some | always), len(some | always), len(parts)) for some in required]
     return [*found_by[:-1], *(replace(step, strategy="last") for step in found_by[-1:])]
+
+
+def can_drop_words(query: str) -> bool:
+    return len(_parts(query)) > 1
 
 
 def beginning_with_each(query: str) -> list[str]:

@@ -136,9 +136,10 @@ class MeilisearchReader:
         query = rows.sendable(query)
         tenant = [one for one in filters if one.field == "tenant_key"]
         steps = self._counted(query, tenant) if tenant else [Step(query, strategy="frequency")]
-        if len(tenant) == len(filters) or not query.strip() or not steps or self._totals(steps[-1:], filters) != [0]:
-            return steps
-        return self._counted(query, filters)
+        may_fail = len(filters) > len(tenant) or (not tenant and query_steps.can_drop_words(query))
+        if may_fail and query.strip() and steps and self._totals(steps[-1:], filters) == [0]:
+            return self._counted(query, filters)
+        return steps
 
     def _counted(self, query: str, filters: Sequence[Filter]) -> list[Step]:
         return query_steps.steps(query, lambda queries: self._totals(list(map(Step, queries)), filters))
