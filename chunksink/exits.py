@@ -48,7 +48,11 @@ class Exit(IntEnum):
     )
     REFUSED = 6, "done, but some documents or vectors were refused and left out"
     LOCKED = 7, "another process is writing the same thing"
-    BRAKE = 8, "a run would remove a large share of the index or, for `ingest`, of the chunks; these are unchanged"
+    BRAKE = (
+        8,
+        "a run would remove a large share of the index, or an `ingest` of the chunks; the index is unchanged, and so "
+        "are the chunks, unless `ingest --sync` stopped at its sync",
+    )
     OTHER_PLAN = 9, "the named plan is out of date; nothing was written: plan again"
     ENDPOINT_CHANGED = (
         10,

@@ -39,7 +39,7 @@ def command(source: str, tenant: str | None, every: bool, as_json: bool) -> int:
     earlier versions are erased, too, even if the source is no longer in the index.
 
     Keyword builds are rewritten, which needs the same disk space again. Exits with 3 if the chunks still contain the
-    source or are missing, with 5 if a sink that is no longer configured does not answer.
+    source or are missing, with 5 if a sink does not answer, even one that is no longer configured.
 
     \b
     Example:

@@ -97,7 +97,11 @@ class _SourcePath(click.Path):
     f"[default: as before, {DEFAULT_POLICY.name} if new]",
 )
 @click.option("--checksum", is_flag=True, help="Compare every file by checksum, not by size and times.")
-@click.option("--follow-links", is_flag=True, help="Also follow links that lead out of the folders.")
+@click.option(
+    "--follow-links",
+    is_flag=True,
+    help="Also follow links to files outside the folders. To follow a link to a folder, name it.",
+)
 @click.option("--sync", is_flag=True, help="Update the index afterwards, as `chunksink sync` does.")
 @click.option("--jobs", type=click.IntRange(min=1), help="Number of processes.  [default: by size of the input]")
 @index_options
