@@ -226,7 +226,7 @@ class Index(AbstractContextManager["Index", None]):
         """
         with self._session("verify", tolerant=True, makes_home=False) as session:
             report = verify(session, deep=deep, recall=recall or deep)
-            session.log.finish(report.status, deep=deep, sinks=report.numbers())
+            session.log.finish(report.status, deep=deep, sinks=report.numbers(), drifted=report.drifted)
             return report
 
     def status(self) -> HomeStatus:

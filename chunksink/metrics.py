@@ -79,7 +79,7 @@ class HomeCollector(Collector):
             yield _gauge("last_sync_timestamp_seconds", last, now - fresh.updated)
         verified = {"any": (fresh.verified, fresh.verdict), "deep": (fresh.deep_verified, fresh.deep_verdict)}
         times = {depth: now - age for depth, (age, _) in verified.items() if age is not None}
-        yield _gauge("last_verify_timestamp_seconds", "Start of the last verify with a verdict.", times, "depth")
+        yield _gauge("last_verify_timestamp_seconds", "Start of the last verify of the live builds.", times, "depth")
         good = {depth: verdict == "ok" for depth, (_, verdict) in verified.items() if verdict is not None}
         yield _gauge("last_verify_success", "Whether that verify found no difference.", good, "depth")
         yield _gauge("drift", "Whether differences were found and not repaired since.", fresh.has_drift)

@@ -13,7 +13,7 @@ from typing import IO, Any
 
 from chunksink.chunkbus.runlog import RunLog
 from chunksink.logs import encodable
-from chunksink.rebuild.freshness import LOCKED_OUT
+from chunksink.rebuild.freshness import NO_FAILURES
 from chunksink.settings.config import Config
 
 COMMANDS = ("ingest", "sync", "repair", "rebuild", "verify")
@@ -30,13 +30,13 @@ class Watched:
 
 @contextmanager
 def notifying(config: Config, command: str) -> Iterator[Watched]:
-    """Run `on_failure` after a run that failed, unless the home was in use, and `on_drift` after a `verify` that found
+    """Run `on_failure` after a run that failed, unless it was refused, and `on_drift` after a `verify` that found
     differences. The run has released its locks by then. Problems of these commands are logged as warnings."""
     run = Watched()
     try:
         yield run
     except Exception as error:
-        if (name := type(error).__name__) not in LOCKED_OUT:
+        if (name := type(error).__name__) not in NO_FAILURES:
             _notify(config, "on_failure", command, run, status="failed", error=name, message=encodable(str(error)))
         raise
     status = run.log.result.get("status") if run.log is not None else None

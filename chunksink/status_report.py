@@ -38,7 +38,7 @@ def facts(status: HomeStatus) -> Iterator[ReportRow]:
         size = f"{counted(sink.families, 'source')}, {counted(sink.chunks, 'chunk')}"
         yield ReportRow(name, f"{size}  ({pending})" if pending else size, "bad" if pending else "")
     if status.last_verify:
-        yield _verified(status.last_verify, status.updated_at)
+        yield _verified(status, status.last_verify)
     yield ReportRow("compared", _compared([sink.coverage for sink in status.sinks.values()]))
     rollback = f"{previous.id}; `chunksink rollback` switches to it" if previous else "none, so no rollback is possible"
     yield ReportRow("previous", rollback)
@@ -64,9 +64,11 @@ def _minute(at: str) -> str:
     return f"{at[:16].replace('T', ' ')} UTC"
 
 
-def _verified(run: RunRecord, updated_at: str | None) -> ReportRow:
+def _verified(status: HomeStatus, run: RunRecord) -> ReportRow:
     result = "no differences" if run.status == "ok" else "differences found"
-    old = ", before the last sync: run it again" if updated_at and run.started_at < updated_at else ""
+    old = ", before the last sync: run it again" if run.started_at < (status.updated_at or "") else ""
+    if not status.is_checked_by(run):
+        old = ", in other builds than the live ones: run it again"
     return ReportRow("verified", f"{_minute(run.started_at)}: {result}{old}", "" if run.status == "ok" else "bad")
 
 
@@ -101,7 +103,7 @@ def status_lines(status: HomeStatus, home: Path, shown: int | None) -> Iterator[
 
 def advice(status: HomeStatus, home: Path, shown: int | None) -> list[str]:
     """Problems with their remedies, at most `shown` of each kind; None shows all."""
-    return [*_under_way(status), *_bus(status, shown), *_held(status, shown), *_due(status), *_failures(home)]
+    return [*_under_way(status), *_bus(status, shown), *_held(status, shown), *_due(status), *_failures(status, home)]
 
 
 def _under_way(status: HomeStatus) -> Iterator[str]:
@@ -166,11 +168,11 @@ def _due(status: HomeStatus) -> Iterator[str]:
         yield f"a rebuild is due: {status.rebuild_due}; `chunksink rebuild`"
 
 
-def _failures(home: Path) -> Iterator[str]:
+def _failures(status: HomeStatus, home: Path) -> Iterator[str]:
     """Failures that only the records of runs show."""
     if run := failed_run(home):
         yield f"the last {run.command} failed: `chunksink runs {run.id}` shows why"
-    if has_drift(home):
+    if has_drift(status, home):
         yield "verify found differences that were not repaired: `chunksink verify` lists them, `--repair` repairs them"
 
 
@@ -226,7 +228,7 @@ def _verify_rows(status: HomeStatus) -> Iterator[ReportRow]:
     run = status.last_verify
     if run is None:
         return
-    yield _verified(run, status.updated_at)
+    yield _verified(status, run)
     for name, numbers in run.facts.get("sinks", {}).items():
         wrong = counts({what: numbers.get(what, 0) for what in ("missing", "extra", "changed")})
         chunks = counted(numbers.get("chunks", 0), "chunk")

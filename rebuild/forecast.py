@@ -45,7 +45,7 @@ class SyncPlan:
     empty: dict[str, str]
     """Sinks whose build must be written completely, and why."""
     hash: str | None
-    """Identifies what a sync would do in the live builds; None without a live index."""
+    """Identifies what a sync would do; None if a configured sink has no build yet."""
     settings: dict[str, list[str]]
     """Index settings that a sync would change, by sink."""
 
@@ -63,7 +63,7 @@ class Forecast:
     """A plan in numbers. Seconds are None until a run has measured this machine."""
 
     hash: str | None
-    """For the plan of the live builds; None if there are none yet."""
+    """None if a configured sink has no build yet."""
     families: FamilyCounts
     superseded: int
     held: int
@@ -90,7 +90,8 @@ class Forecast:
     """The removal that would stop a sync without a flag."""
 
     def __repr__(self) -> str:
-        changes = f"{len(self.added)} added, {len(self.changed)} changed, {len(self.removed)} removed"
+        sources = self.families
+        changes = f"{sources.added:,} added, {sources.changed:,} changed, {sources.removed:,} removed"
         return f"<Forecast {changes}, {self.missing:,} vectors to compute>"
 
     def as_json(self) -> dict[str, Any]:
@@ -155,21 +156,24 @@ def plan_sync(
         due = {target.sink: settings_due(session, live, target) for target in targets}
         settings = {name: names for name, names in due.items() if names}
         in_digest = [builds[name] for name in live.builds if name in builds and name not in broken]
-        return SyncPlan(plan, builds, empty, plan.digest(in_digest, settings), settings)
+        digest = plan.digest(in_digest, settings) if builds.keys() <= live.builds.keys() else None
+        return SyncPlan(plan, builds, empty, digest, settings)
 
 
 def require_plan(
     session: Session, live: Generation, embedder: DocumentEmbedder, named: str, *, adopt: bool = False
 ) -> None:
-    """Raises OtherPlan if the plan is not the named one, UnknownPlan if the name is too short. Call it before builds
-    are recreated: recreating them is a part of the plan."""
+    """Raises OtherPlan if the plan is not the named one, UnknownPlan if it has no hash or the name is too short. Call
+    it before builds are recreated: recreating them is a part of the plan."""
     if len(named) < _LEAST_DIGITS:
         raise UnknownPlan(
             f"{named!r:.100} is too short for the hash of a plan: use {_LEAST_DIGITS} or more of the digits that "
-            "`chunksink plan` prints (before the first sync, a plan has no hash: run `chunksink sync`); nothing "
-            "was written"
+            "`chunksink plan` prints (while an engine has no build yet, a plan has no hash: run `chunksink sync`); "
+            "nothing was written"
         )
-    digest = plan_sync(session, live, embedder, adopt=adopt).hash or ""
+    digest = plan_sync(session, live, embedder, adopt=adopt).hash
+    if digest is None:
+        raise UnknownPlan("an engine has no build yet: run `chunksink sync` without --plan; nothing was written")
     if not digest.startswith(named):
         raise OtherPlan(
             f"a sync would now execute the plan {digest:.12}, not {named:.12}; nothing was written. Run "

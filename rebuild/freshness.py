@@ -15,7 +15,9 @@ from chunksink.rebuild.status import HomeStatus
 _COMPLETE = ("ok", "refused")
 """Results of an update that confirmed every change. Refused documents are reported by the status."""
 LOCKED_OUT = ("HomeLocked", "IngestBusy")
-"""Errors of a run that found the home in use. They do not count as failures of the index."""
+"""Errors of a run that found the home in use."""
+NO_FAILURES = (*LOCKED_OUT, "OtherPlan", "UnknownPlan")
+"""Errors of a run that do not count as failures of the index, since it did nothing."""
 
 
 @dataclass(frozen=True)
@@ -29,14 +31,15 @@ class Freshness:
     updated: float | None
     """Age of the last sync, repair or rebuild that confirmed every change."""
     verified: float | None
-    """Age of the last `verify` with a verdict."""
+    """Age of the last `verify` of the live builds with a verdict."""
     verdict: str | None
     """`ok` or `drift`."""
     deep_verified: float | None
     deep_verdict: str | None
     has_drift: bool
-    """A `verify` found differences. Since then, no repair or rebuild was complete, and no `verify` of at least the same
-    depth succeeded."""
+    """A `verify` found differences in a build that is still live, or a sink that still has no build. Since then, no
+    run compared everything there that this `verify` found wrong, and no `verify` of at least the same depth succeeded.
+    """
     failed_run: RunRecord | None
     """The last verify, sync, repair or rebuild, if it failed; else the last ingest, if it failed."""
 
@@ -45,7 +48,8 @@ def freshness(status: HomeStatus, home: Path, root: BusRoot, now: float | None =
     """`now` is in seconds since 1970."""
     at = time() if now is None else now
     complete, later = _updates(home)
-    verdicts = [run for run in past_runs(home, "verify") if run.status in ("ok", "drift")]
+    results = (run for run in past_runs(home, "verify") if run.status in ("ok", "drift"))
+    verdicts = [run for run in results if status.is_checked_by(run)]
     last, deep = next(iter(verdicts), None), next((run for run in verdicts if run.facts.get("deep")), None)
     return Freshness(
         lag=_lag(status, root, complete, later, at),
@@ -54,7 +58,7 @@ def freshness(status: HomeStatus, home: Path, root: BusRoot, now: float | None =
         verdict=last.status if last else None,
         deep_verified=_age(deep, at),
         deep_verdict=deep.status if deep else None,
-        has_drift=has_drift(home),
+        has_drift=has_drift(status, home),
         failed_run=failed_run(home),
     )
 
@@ -88,16 +92,30 @@ def _is_complete(run: RunRecord) -> bool:
     return run.command in UPDATES and run.status in _COMPLETE
 
 
-def has_drift(home: Path) -> bool:
+def has_drift(status: HomeStatus, home: Path) -> bool:
     """As `Freshness.has_drift`."""
     is_verified = False  # whether the loop, which goes back in time, has passed a successful `verify` without vectors
-    for run in past_runs(home, "verify", "repair", "rebuild"):
+    for run in past_runs(home, "verify"):
         is_deep = bool(run.facts.get("deep"))
-        if _is_complete(run) or (run.status == "ok" and is_deep):
-            return False
-        if run.status == "drift" and (is_deep or not is_verified):
+        if run.status == "ok" and status.is_checked_by(run):
+            if is_deep:
+                return False
+            is_verified = True
+        elif run.status == "drift" and (is_deep or not is_verified) and _lasts(status, run):
             return True
-        is_verified = is_verified or run.status == "ok"
+    return False
+
+
+def _lasts(status: HomeStatus, verify: RunRecord) -> bool:
+    """Whether differences that this run found may still exist. Syncs compare neither vectors nor very large sources."""
+    ended = _time(verify.started_at) + (verify.seconds or 0)
+    builds = {name: sink.build for name, sink in status.sinks.items()} | dict.fromkeys(status.unbuilt)
+    for name, _ in verify.facts.get("drifted", {}).items() & builds.items():
+        found, sink = verify.facts["sinks"].get(name, {}), status.sinks.get(name)
+        in_vectors = verify.facts.get("deep") and (found.get("changed") or found.get("unjudged"))
+        since = None if sink is None or sink.coverage.leaves_out else sink.coverage.compared_since
+        if in_vectors or since is None or _time(since) < ended:
+            return True
     return False
 
 
@@ -108,9 +126,9 @@ def failed_run(home: Path) -> RunRecord | None:
 
 
 def _last_result(home: Path, *commands: str) -> RunRecord | None:
-    """The last of these runs that ended without being interrupted or locked out."""
+    """The last of these runs that ended, and was neither interrupted nor refused."""
     for run in past_runs(home, *commands):
-        if run.finished and run.status != "interrupted" and run.error not in LOCKED_OUT:
+        if run.finished and run.status != "interrupted" and run.error not in NO_FAILURES:
             return run
     return None
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from chunksink.chunkbus.runlog import utc_now
 from chunksink.chunkbus.store import write_transaction
 from chunksink.rebuild.receipts import Receipts
+from chunksink.rebuild.schema import exists
 from chunksink.sinks.capabilities import SupportsUnchanged, capability
 from chunksink.sinks.contract import Build
 
@@ -53,6 +54,8 @@ class Coverage:
     large ones. None before the end of the first round."""
     syncs_a_round: int
     """The most syncs that a round takes."""
+    leaves_out: bool
+    """Whether rounds leave out sources, because they are very large."""
 
 
 class SpotCheck:
@@ -67,7 +70,8 @@ class SpotCheck:
 
     def coverage(self) -> Coverage:
         documents = Receipts(self._db, self._build_id).documents()
-        return Coverage(self._since, -(-documents // _size(documents)))
+        leaves_out = exists(self._db, "receipt where build = ? and documents > ?", [self._build_id, LARGEST])
+        return Coverage(self._since, -(-documents // _size(documents)), leaves_out)
 
     def finds_drift(self, build: Build, scan: Scan) -> bool:
         """Compare the next part. If it differs, the caller must scan the whole build and then call `note_scan`.

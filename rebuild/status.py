@@ -150,6 +150,11 @@ class HomeStatus:
         is_due = self.unbuilt or self.bus.pending or self.begun_flip or self.is_restored
         return not (behind or is_due or self.bus.broken or self.held)
 
+    def is_checked_by(self, verify: RunRecord) -> bool:
+        """Whether this run read the builds that are live now."""
+        checked = verify.facts.get("sinks", {})
+        return all(checked.get(name, {}).get("build") == sink.build for name, sink in self.sinks.items())
+
 
 def status(
     state: State,

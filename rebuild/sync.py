@@ -43,7 +43,7 @@ class SyncOptions(RunOptions):
 
 
 def sync(session: Session, options: SyncOptions = SyncOptions()) -> RunReport:
-    """Sync the live builds, and build missing ones. With `only_plan`, a sink without a live build gets none."""
+    """Sync the live builds, and build missing ones. With `only_plan`, a sink without a live build is an error."""
     outcome = RunOutcome()
     while True:
         with session.lock(WAIT_SECONDS):

@@ -102,10 +102,13 @@ class VerifyReport:
     @property
     def status(self) -> Literal["ok", "drift", "failed"]:
         """`failed` if the only problem is that sinks could not be read."""
-        if self.ok:
-            return "ok"
-        is_known = self.unbuilt or self.failed.keys() - self.unknown.keys()
-        return "drift" if is_known or not all(sink.ok for sink in self.sinks.values()) else "failed"
+        return "ok" if self.ok else "drift" if self.drifted else "failed"
+
+    @property
+    def drifted(self) -> dict[str, str | None]:
+        """The builds with differences, by sink; None for a sink without a build."""
+        wrong = [*self.unbuilt, *self.failed, *(name for name, sink in self.sinks.items() if not sink.ok)]
+        return {name: self.live.builds.get(name) for name in wrong if name not in self.unknown}
 
     def as_json(self) -> dict[str, Any]:
         """The same fields for each sink; null or empty for one without a result."""
@@ -115,10 +118,11 @@ class VerifyReport:
         return {"ok": self.ok, "sinks": sinks, "held": self.held} | {name: list(of) for name, of in lists.items()}
 
     def numbers(self) -> dict[str, dict[str, Any]]:
-        """For the record of the run: numbers instead of lists."""
+        """For the record of the run: builds, and numbers instead of lists."""
         counted = ("missing", "extra", "changed", "refused", "drifted_sources")
         return {
-            name: {field: len(value) if field in counted else value for field, value in asdict(sink).items()}
+            name: {"build": self.live.builds[name]}
+            | {field: len(value) if field in counted else value for field, value in asdict(sink).items()}
             for name, sink in self.sinks.items()
         }
 

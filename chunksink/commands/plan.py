@@ -25,10 +25,10 @@ def command(adopt: bool, as_json: bool) -> None:
     of generations is completed.
 
     `sync --plan HASH` executes exactly this plan on the live index, or refuses if chunks or engines have changed. The
-    first 12 digits are enough. For a first index or a new sink, run `sync` without --plan. If a sync would stop because
-    it would remove a large share of the index, the plan names the option that allows it. If the records of the home
-    were lost, the plan cannot foresee that a sync would stop; the sync names the option then. Seconds are shown once a
-    run has measured this machine. A cost is shown if an endpoint and token_price are set.
+    first 12 digits are enough. For a first index or a new sink, a plan has no hash: run `sync` without --plan. If a
+    sync would stop because it would remove a large share of the index, the plan names the option that allows it. If
+    the records of the home were lost, the plan cannot foresee that a sync would stop; the sync names the option then.
+    Seconds are shown once a run has measured this machine. A cost is shown if an endpoint and token_price are set.
 
     \b
     Examples:
@@ -87,4 +87,4 @@ def _lines(forecast: "Forecast") -> Iterator[str]:
         removed = f"{brake.sources} would be removed or lose most of their chunks"
         remedy = f"if that is intended, `chunksink sync {brake.flag}` continues, also with --plan"
         yield f"a sync would stop at the brake: {removed}; {remedy}"
-    yield f"plan {forecast.hash}" if forecast.hash else "there is no index yet; `chunksink sync` makes it"
+    yield f"plan {forecast.hash}" if forecast.hash else "an engine has no build yet; `chunksink sync` makes it"

@@ -118,7 +118,7 @@ def _problems(status: HomeStatus, fresh: Freshness, limits: Mapping[str, int]) -
             last = f"the last complete sync was {_age(fresh.updated)} ago"
         yield _Problem("WARNING", "sync_age", f"{last}: is it scheduled?")
     if fresh.verified is None and "max_proof_age" in limits:
-        yield _Problem("WARNING", "not_verified", "the index was never verified: `chunksink verify`")
+        yield _Problem("WARNING", "not_verified", "the live index was not verified: `chunksink verify`")
     elif fresh.verified is not None and fresh.verified > limits.get("max_proof_age", inf):
         yield _Problem("WARNING", "proof_age", f"the last verify was {_age(fresh.verified)} ago: `chunksink verify`")
 

@@ -7,9 +7,12 @@ from time import time
 import pytest
 
 from chunksink.chunkbus import runlog
-from chunksink.chunkbus.runlog import RunLog
+from chunksink.chunkbus.runlog import RunLog, utc_now
 from chunksink.exits import Exit
+from chunksink.rebuild import spot_check
 from chunksink.rebuild.freshness import Freshness, freshness
+from chunksink.rebuild.spot_check import SpotCheck
+from chunksink.rebuild.state import State
 from chunksink.session import status_of
 from chunksink.settings.config import load_config
 from tests.chunksink.shell import Shell, write
@@ -27,6 +30,14 @@ def fresh(quick_shell: Shell) -> Callable[..., Freshness]:
         return freshness(status_of(config), config.home_path, config.bus, time() + later)
 
     return ask
+
+
+def verified(shell: Shell, status: str, *, deep: bool = False, changed: int = 0) -> None:
+    """Record a `verify` of the live builds."""
+    builds = shell.live().builds
+    sinks = {name: {"build": build, "changed": changed} for name, build in builds.items()}
+    with RunLog(shell.home, "verify") as log:
+        log.finish(status, deep=deep, sinks=sinks, drifted=builds if status == "drift" else {})
 
 
 def changed(shell: Shell, key: str, text: str, *, seconds_ago: float = 0) -> None:
@@ -101,23 +112,44 @@ def test_missing_partition_has_a_lag_and_missing_chunks_have_none(
 @pytest.mark.parametrize(
     ("runs", "has_drift"),
     [
-        ((("verify", "drift", False),), True),
-        ((("verify", "drift", False), ("sync", "ok", False)), True),
-        ((("verify", "drift", False), ("verify", "ok", False)), False),
-        ((("verify", "drift", True), ("verify", "ok", False)), True),
-        ((("verify", "drift", True), ("verify", "ok", True)), False),
-        ((("verify", "drift", True), ("repair", "ok", False)), False),
-        ((("verify", "drift", True), ("repair", "failed", False)), True),
-        ((("repair", "ok", False), ("verify", "drift", False)), True),
+        ((("drift", False),), True),
+        ((("drift", False), ("ok", False)), False),
+        ((("drift", True), ("ok", False)), True),
+        ((("drift", True), ("ok", True)), False),
+        ((("ok", True), ("drift", False)), True),
     ],
 )
-def test_drift_lasts_until_it_is_repaired_or_disproved(
-    runs: tuple[tuple[str, str, bool], ...], has_drift: bool, quick_shell: Shell, fresh: Callable[..., Freshness]
+def test_drift_lasts_until_a_verify_of_the_same_depth(
+    runs: tuple[tuple[str, bool], ...], has_drift: bool, quick_shell: Shell, fresh: Callable[..., Freshness]
 ) -> None:
     quick_shell.synced(p1=[source("a.md", "a cat")])
-    for command, status, deep in runs:
-        with RunLog(quick_shell.home, command) as log:
-            log.finish(status, deep=deep)
+    for status, deep in runs:
+        verified(quick_shell, status, deep=deep)
+    assert fresh().has_drift is has_drift
+
+
+@pytest.mark.parametrize(
+    ("deep", "changed", "largest", "has_drift"),
+    [(False, 1, 1, False), (True, 0, 1, False), (True, 1, 1, True), (False, 1, 0, True)],
+    ids=["text", "missing", "perhaps a vector", "large source"],
+)
+def test_drift_lasts_until_a_sync_has_compared_the_sink(
+    deep: bool,
+    changed: int,
+    largest: int,
+    has_drift: bool,
+    quick_shell: Shell,
+    fresh: Callable[..., Freshness],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    quick_shell.synced(p1=[source("a.md", "a cat")])
+    verified(quick_shell, "drift", deep=deep, changed=changed)
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,jsonl")
+    assert quick_shell("sync").code == Exit.OK
+    assert fresh().has_drift, "the new generation shares the build, which was not compared"
+    monkeypatch.setattr(spot_check, "LARGEST", largest)
+    with State.existing(quick_shell.home) as state:
+        SpotCheck(state.db, state.live().builds["fts"]).note_scan(utc_now())
     assert fresh().has_drift is has_drift
 
 
@@ -126,9 +158,10 @@ def test_verdict_and_drift_outlast_a_week_of_syncs(
 ) -> None:
     monkeypatch.setattr(runlog, "KEPT", 300)
     quick_shell.synced(p1=[source("a.md", "a cat")])
-    for command, status in [("verify", "drift"), *[("sync", "ok")] * 400]:
-        with RunLog(quick_shell.home, command) as log:
-            log.finish(status, deep=command == "verify")
+    verified(quick_shell, "drift", deep=True)
+    for _ in range(400):
+        with RunLog(quick_shell.home, "sync") as log:
+            log.finish("ok")
     found = fresh()
     assert (found.verdict, found.deep_verdict, found.has_drift) == ("drift", "drift", True)
 

@@ -131,7 +131,7 @@ def test_unreachable_engine_is_no_drift(shell: Shell, mailbox: Mailbox, monkeypa
     assert (mailbox.take("on_drift"), mailbox.take("on_failure")["status"]) == (None, "failed")
 
 
-def test_held_sources_and_another_active_run_are_no_failure(
+def test_held_sources_another_active_run_and_another_plan_are_no_failure(
     shell: Shell, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("chunksink.rebuild.sync.WAIT_SECONDS", 0.1)
@@ -140,6 +140,7 @@ def test_held_sources_and_another_active_run_are_no_failure(
     assert shell("sync").code == Exit.INVALID_INPUT
     with writing(shell.home):
         assert shell("sync").code == Exit.LOCKED
+    assert shell("sync", "--plan", "0" * 64).code == Exit.OTHER_PLAN
     assert mailbox.take("on_failure") is None
 
 

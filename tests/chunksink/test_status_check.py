@@ -112,6 +112,45 @@ def test_failed_verify_is_critical_until_it_is_repaired(verified: Shell) -> None
     assert check(verified, *LIMITS)[0] == OK
 
 
+def test_drift_ends_with_a_sync_that_rescanned_the_sink(verified: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,jsonl")
+    assert verified("sync").code == Exit.OK
+    build_id = verified.live().builds["fts"]
+    with closing(open_sink("fts", verified.home, {})) as sink, closing(sink.open(build_id)) as build:
+        build.delete([parent_of("a.md")])
+        build.flush()
+    assert verified("verify", "--deep").code == Exit.DRIFT
+    assert codes(check(verified)[1]) == ["drift"]
+    assert verified("sync", "--json").json["sinks"]["fts"]["scanned"]
+    assert check(verified)[0] == OK
+
+
+def test_sink_without_a_build_is_drift_until_it_is_built(verified: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,jsonl")
+    assert verified("verify").code == Exit.DRIFT
+    assert codes(check(verified)[1]) == ["drift"]
+    assert verified("sync").code == Exit.OK
+    assert check(verified)[0] == OK
+
+
+def test_verify_of_another_generation_is_no_proof(quick_shell: Shell) -> None:
+    quick_shell.synced(p1=[source("a.md", "a cat")])
+    for command in ("rebuild", "verify", "rollback"):
+        assert quick_shell(command).code == Exit.OK
+    code, document = check(quick_shell, *LIMITS)
+    assert (code, codes(document), document["verified"]) == (WARNING, ["not_verified"], None)
+    assert "other builds" in quick_shell("status").out
+    assert quick_shell("rollback").code == Exit.OK
+    assert check(quick_shell, *LIMITS)[0] == OK
+    assert "other builds" not in quick_shell("status").out
+
+
+@pytest.mark.parametrize(("plan", "refused"), [("abc", Exit.USAGE), ("0" * 64, Exit.OTHER_PLAN)])
+def test_refused_plan_is_no_failed_run(plan: str, refused: Exit, verified: Shell) -> None:
+    assert verified("sync", "--plan", plan).code == refused
+    assert check(verified, *LIMITS)[0] == OK
+
+
 def test_failed_run_is_critical_until_one_succeeds(verified: Shell) -> None:
     with RunLog(verified.home, "sync") as log:
         log.finish("failed", error="Unreachable | engine\ndown")
