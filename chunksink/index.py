@@ -236,13 +236,15 @@ class Index(AbstractContextManager["Index", None]):
     def why(self, name: str) -> Explanation:
         """Everything known about one chunk. `name` is its id, the beginning of its id, or a source, whose first chunk
         is explained."""
+        from chunksink.ingest.discover import why_skipped
         from chunksink.ingest.store import why_no_chunks
 
         config = self.config
         with ExitStack() as stack:
             state = stack.enter_context(State.existing(config.home_path))
             live = stack.enter_context(locks.reading_live(state))
-            engine, ledger = partial(open_one_sink, config, stack), partial(why_no_chunks, config.home_path)
+            engine = partial(open_one_sink, config, stack)
+            ledger = partial(why_no_chunks, config.home_path, why_skipped=partial(why_skipped, config.bus))
             fields = FieldSet.of(config.fields)
             explanation = why(state, config.bus, fields, live, name, engine, ledger)
         return replace(explanation, cached_vector=cached_vector(config, live.model, explanation.vector_key))

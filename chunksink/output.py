@@ -127,6 +127,11 @@ def sized(size: float) -> str:
     return f"{size:,.1f} GB"
 
 
+def named(source: str) -> str:
+    """The name of a source, safe for a terminal. Documents of other programs may have none."""
+    return printable(source) or "(documents that name no source)"
+
+
 def printable(text: str) -> str:
     """A foreign name, safe for a terminal: characters that move the cursor or change the text direction are escaped."""
     return "".join(char if char.isprintable() or char in _HARMLESS else repr(char)[1:-1] for char in text)

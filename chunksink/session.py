@@ -63,7 +63,7 @@ def open_session(
     from chunksink.rebuild.families import FamilyReader
     from chunksink.rebuild.session import Session, silent
 
-    _require_configured(config, only)
+    require_configured(config, only)
     root, home = config.bus, config.home_path
     if reads_chunks:
         require_chunks(root, home)
@@ -213,13 +213,13 @@ def live_dimensions(config: Config, sink: str) -> int | None:
     return live.model.dimension_in_index if live.holds_vectors and sink in live.builds else None
 
 
-def _require_configured(config: Config, only: tuple[str, ...]) -> None:
+def require_configured(config: Config, only: tuple[str, ...]) -> None:
     """ConfigError for sinks that are not configured: their builds would never be searched or synced."""
     for name in only:
         if name not in config.sinks and name in sink_names():
             sinks = ", ".join(f'"{each}"' for each in (*config.sinks, name))
             raise ConfigError(
-                f"{name} is not configured; nothing was built. Configure it first, with `sinks = [{sinks}]` in "
+                f"{name} is not configured. Configure it first, with `sinks = [{sinks}]` in "
                 "chunksink.toml or in CHUNKSINK_SINKS; the next `chunksink sync` builds it"
             )
 

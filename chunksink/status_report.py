@@ -134,7 +134,7 @@ def _bus(status: HomeStatus, shown: int | None) -> Iterator[str]:
             yield f"{problem}: {printable(broken.finding)}; `chunksink validate` shows all"
     yield from _rest(len(bus.broken), shown, "partitions")
     if bus.pending:
-        pending = f"{counted(len(bus.pending), 'partition')} new, changed or missing since the last sync"
+        pending = f"{counted(len(bus.pending), 'partition')} to read: new, changed or missing, or [fields] changed"
         yield f"{pending}: {some(bus.pending, shown)}; run `chunksink sync`"
     elif any(sink.pending for sink in status.sinks.values()):
         yield f"not every engine matches the chunks; {_catch_up(status)}"

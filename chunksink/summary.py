@@ -4,10 +4,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from chunksink.exits import Exit
-from chunksink.output import Note, counted, counts, first, printable, show, some
+from chunksink.output import Note, counted, counts, first, named, printable, show, some
 from chunksink.rebuild.plan import FamilyCounts
 
 if TYPE_CHECKING:
+    from chunksink.chunkbus.findings import Finding
     from chunksink.rebuild.recall import Recall
     from chunksink.rebuild.report import RunReport, SinkReport
 
@@ -173,9 +174,11 @@ def _input(report: "RunReport") -> Iterator[str]:
         for key in report.missing_partitions
     ]
     yield from first(missing, _SHOWN)
-    yield from first([str(finding) for finding in report.findings], _SHOWN, total=report.errors)
-    if report.findings:
+    errors = [str(finding) for finding in report.findings if finding.is_error]
+    yield from first(errors, _SHOWN, total=report.errors)
+    if errors:
         yield "these partitions were not read; their sources are unchanged. `chunksink validate` shows the remedies"
+    yield from warning_lines([finding for finding in report.findings if not finding.is_error])
     if report.wrong_field_values:
         values = counted(report.wrong_field_values, "value")
         yield f"{values} of custom fields left out for the wrong type; `chunksink validate` lists them"
@@ -187,9 +190,15 @@ def _input(report: "RunReport") -> Iterator[str]:
     yield from first(held, _SHOWN, " reasons; see `chunksink status`")
 
 
+def warning_lines(warnings: Sequence["Finding"]) -> Iterator[str]:
+    yield from map(str, warnings[:_SHOWN])
+    if warnings:
+        yield "these partitions were read. `chunksink validate` lists all warnings and their remedies"
+
+
 def _examples(names: Sequence[str], total: int) -> str:
     """Some of the names, in brackets."""
-    shown = [printable(name) for name in names[:_NAMED]]
+    shown = [named(name) for name in names[:_NAMED]]
     return f" ({some(shown, len(shown), total=total)})" if names else ""
 
 

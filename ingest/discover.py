@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -9,9 +10,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.reader import open_regular
 from chunksink.ingest import codes
 from chunksink.ingest.errors import IngestRefused
+from chunksink.ingest.formats.registry import all_formats
 from chunksink.ingest.options import Options, patterns
 from chunksink.ingest.report import Failure
 from chunksink.ingest.roots import Roots, Scope, real_path
@@ -97,6 +100,26 @@ def _former_scope(path: Path, roots: Roots, db: sqlite3.Connection) -> Scope | N
     if root is not None:
         scope = replace(scope, included=(*scope.included, f"{root.name_of(real)}/"))
     return scope if any(scope.contains(origin) for (origin,) in db.execute("select origin from family")) else None
+
+
+def why_skipped(bus: BusRoot, source: str) -> str | None:
+    """Why no ingest has read this file, named by its path or as a source, and the remedy. None if there is no file."""
+    roots = Roots(bus)
+    found = filter(os.path.isfile, (source, str(roots.path_of(source) or "")))
+    if (path := next(map(Path, found), None)) is None:
+        return None
+    real, remedy = real_path(path), f"`chunksink ingest {shlex.quote(str(path))}` reads it"
+    root = roots.of(real.parent)
+    suffixes = [suffix for one in all_formats().values() for suffix in one.suffixes]
+    below = real.relative_to(root.path) if root else Path(real.name)
+    if any(part.startswith(_HIDDEN) for part in below.parts):
+        return f"{path} was not read: hidden files and folders are skipped. {remedy}"
+    if not any(suffix and real.name.lower().endswith(suffix) for suffix in suffixes):
+        kind = f"*{real.suffix}" if real.suffix else real.name
+        return f"{path} was not read: files of its kind are skipped. {remedy}; --include {shlex.quote(kind)} reads all"
+    if root and (name := root.name_of(real)) != source:
+        return f"{path} is named {name} as a source: see `chunksink why {shlex.quote(name)}`"
+    return f"{path} was not read: it is excluded, in a skipped folder, or new. {remedy}"
 
 
 class _Patterns:

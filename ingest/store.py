@@ -6,7 +6,7 @@ The ledger records which sources were read, by which versions, and with which re
 import os
 import shutil
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from importlib.resources import files
@@ -144,14 +144,18 @@ def pages(db: sqlite3.Connection, query: str, values: Mapping[str, Any]) -> Iter
         after = page[-1][0]
 
 
-def why_no_chunks(home: Path, source: str) -> str | None:
-    """The ledger's reason why the last reading of a source made no chunks; None if there is no reason, or there are
-    chunks."""
+def why_no_chunks(
+    home: Path, source: str, why_skipped: Callable[[str], str | None] = lambda _source: None
+) -> str | None:
+    """The ledger's reason why the last reading of a source made no chunks; if it was never read, that of `why_skipped`.
+    None if there is no reason, or there are chunks."""
     if not (home / FILE_NAME).exists():
         return None
     with IngestStore(home) as store:
         attempt = store.last_attempt(source)
-        if attempt is None or (code := attempt["error_type"]) is None:
+        if attempt is None:
+            return why_skipped(source)
+        if (code := attempt["error_type"]) is None:
             return None
         current = "select 1 from source_family where uri = ? and is_current"
         if store.db.execute(current, [attempt["source_uri"]]).fetchone():  # it was read in part

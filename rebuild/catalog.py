@@ -145,17 +145,19 @@ class Catalog:
         """Raises InvalidBus, with the first reasons, if a partition is missing or invalid or a family is held."""
         errors = [finding for finding in self.findings(3) if finding.is_error]
         invalid = list(map(str, errors))
-        missing = [f"partition {key} is missing" for key in self.missing_partitions()[:3]]
+        absent = self.missing_partitions()
+        missing = [f"partition {key} is missing" for key in absent[:3]]
         held = [each.detail if each.reason in each.detail else f"{each.reason}: {each.detail}" for each in self.held(3)]
         if not (invalid or missing or held):
             return
         shown = "\n".join(f"  {line}" for line in list(dict.fromkeys([*invalid, *missing, *held]))[:3])
         remedy = f"To fix the first: {MEANINGS[errors[0].code][1]}.\n" if errors else ""
+        remedies = [] if absent and not errors else ["`chunksink validate` lists every error."]
+        if absent:
+            remedies.append(f"Bring partition {absent[0]} back, or run `chunksink retire-partition {absent[0]}`.")
         raise InvalidBus(
             f"the chunks are invalid or incomplete; the index is unchanged. Errors: {self.errors():,}, missing "
-            f"partitions: {len(self.missing_partitions()):,}. The first reasons:\n{shown}\n{remedy}"
-            "`chunksink validate` lists every error. For a partition that is gone on purpose: `chunksink "
-            "retire-partition KEY`"
+            f"partitions: {len(absent):,}. The first reasons:\n{shown}\n{remedy}{' '.join(remedies)}"
         )
 
     def known_partitions(self) -> list[str]:

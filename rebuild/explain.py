@@ -223,7 +223,10 @@ def _verdict(db: Any, row: _ChunkRow) -> tuple[Verdict, str]:
     if current is not None and current[0] == row.partition:
         return "superseded", f"by a later version of its source in the same partition {row.partition}"
     if current is not None:
-        return "superseded", f"by a newer version, or a copy, of its source in partition {current[0]}"
+        select = "select rank from last_version where family = ? and partition = ?"
+        newer, own = (db.execute(select, [row.family, key]).fetchone()[0] for key in (current[0], row.partition))
+        copy = f"by a newer version, or a copy, of its source in partition {current[0]}"
+        return "superseded", f"{copy}, dated {newer}; this one is dated {own}"
     if tombstone is None:
         return "retired", "a tombstone withdrew a newer version of its source, and this one with it"
     return "retired", f"the tombstone of {tombstone[1]} in partition {tombstone[0]} withdraws it"

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from operator import attrgetter
 from typing import Any
 
+from chunksink.chunkbus.findings import Finding
 from chunksink.embeddings.context import context_before
 from chunksink.embeddings.encoder import ModelInfo
 from chunksink.rebuild.catalog import TextPlace
@@ -86,6 +87,8 @@ class Forecast:
     removed: tuple[str, ...]
     rebuild_due: str | None
     settings: dict[str, list[str]]
+    warnings: tuple[Finding, ...]
+    """The first warnings in partitions that were read for this plan."""
     brake: Removal | None
     """The removal that would stop a sync without a flag."""
 
@@ -219,6 +222,7 @@ def forecast(session: Session, planned: SyncPlan, model: ModelInfo, price: float
         removed=tuple(plan.examples("remove", True, _EXAMPLES)),
         rebuild_due=None if live is None else session.rebuild_due(live),
         settings=planned.settings,
+        warnings=session.intake.warnings(_EXAMPLES),
         brake=_brake(session, live, planned),
     )
 

@@ -6,12 +6,13 @@ A missing or invalid partition keeps the chunks of its last valid reading; its f
 from collections.abc import Callable
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import chain, islice
 from typing import Any, TypeVar
 
 from chunksink.chunkbus.canonical import sha256_hex
 from chunksink.chunkbus.errors import PartitionChanged
-from chunksink.chunkbus.findings import PARTITION_KEY, UNREADABLE, Finding, Severity
+from chunksink.chunkbus.findings import FIELD_VALUE, PARTITION_KEY, UNREADABLE, Finding, Severity
 from chunksink.chunkbus.inventory import Inventory
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import decode_manifest, examine_manifest
@@ -56,6 +57,11 @@ class Intake:
     fields: FieldSet = NO_FIELDS
     workers: Workers = lambda _size: nullcontext()
     on_finding: OnFinding = ignore
+    _warnings: dict[str, list[Finding]] = field(default_factory=dict, init=False)
+
+    def warnings(self, limit: int) -> tuple[Finding, ...]:
+        """The first warning of each code in each partition that was accepted, except values of custom fields."""
+        return tuple(islice(chain.from_iterable(self._warnings.values()), limit))
 
     def pending(self, *, reread: bool = False) -> list[str]:
         """Partitions that must be read; with `reread` all that exist."""
@@ -131,8 +137,11 @@ class Intake:
         return same_rules and not exists(self.state.db, "finding where partition = ?", [key])
 
     def _read(self, key: str, on_bytes: OnBytes, workers: Executor | None) -> None:
-        for finding in retry_if_rewritten(lambda: self._validate(key, on_bytes, workers)):
+        findings = retry_if_rewritten(lambda: self._validate(key, on_bytes, workers))
+        for finding in findings:
             self.on_finding(finding)
+        first = {each.code: each for each in reversed(findings) if each.code != FIELD_VALUE}
+        self._warnings[key] = [] if any(each.is_error for each in findings) else list(first.values())
 
     def _validate(self, key: str, on_bytes: OnBytes, workers: Executor | None) -> list[Finding]:
         signature, is_settled = self._settled_signature(key)

@@ -127,7 +127,7 @@ class RunReport:
     held_sources: dict[str, tuple[str, ...]]
     """Names of some held sources, by reason."""
     findings: tuple[Finding, ...]
-    """The first errors in partitions."""
+    """The first errors in partitions, then the first warnings in partitions that this run has read."""
     errors: int
     wrong_field_values: int
     """Values of a wrong type for their custom field; documents are indexed without them."""
@@ -155,7 +155,7 @@ class RunReport:
     def status(self) -> RunStatus:
         if any(sink.error for sink in self.sinks.values()):
             return "failed"
-        if self.held or self.findings or self.missing_partitions:
+        if self.held or self.errors or self.missing_partitions:
             return "held"
         return "refused" if any(sink.refused for sink in self.sinks.values()) else "ok"
 
@@ -200,7 +200,10 @@ def conclude(
         total=catalog.counts(),
         held=held_by_reason(session.state.db, written),
         held_sources=_held_sources(session, written),
-        findings=tuple(finding for finding in catalog.findings(_EXAMPLES) if finding.is_error),
+        findings=(
+            *(finding for finding in catalog.findings(_EXAMPLES) if finding.is_error),
+            *session.intake.warnings(_EXAMPLES),
+        ),
         errors=catalog.errors(),
         wrong_field_values=catalog.wrong_field_values(),
         missing_partitions=tuple(catalog.missing_partitions()),

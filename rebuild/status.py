@@ -102,7 +102,7 @@ class BusStatus:
     chunks: int
     superseded: int
     pending: tuple[str, ...]
-    """Partitions that are new, changed or gone since they were last read."""
+    """Partitions that are new, changed or gone since they were last read, or were read with other custom fields."""
     broken: tuple[BrokenPartition, ...]
 
 

@@ -9,6 +9,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from chunksink.chunkbus.patterns import LETTER
+from chunksink.search.link import is_markdown
 from chunksink.sinks.document import Document
 from chunksink.sinks.reader import Piece, marked
 
@@ -18,7 +19,7 @@ _LENGTH = 300
 """Characters of a snippet: about 40 words."""
 _PART = 4_000
 """Of a longer text, only this many characters are parsed, which takes 5 ms."""
-_MARKDOWN = ("text/markdown", "text/html", "application/xhtml+xml", "application/epub+zip")
+_HTML = ("text/html", "application/xhtml+xml", "application/epub+zip")
 _PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 _TAG = re.compile(r"<!--.*?-->|<[/!?A-Za-z][^<>]*>", re.DOTALL)
 _FENCE_OR_ID = re.compile(r"^:{3,}[ \t]*[\w-]*(?:\n|\Z)|[ \t]+\{[ \t]*#[^{}\n]*\}\Z", re.MULTILINE)
@@ -32,15 +33,16 @@ SPACELESS = "\u0e00"  # most letters from here on have no spaces between words
 _SIGNS = re.compile(r"[\s`*#]+")
 
 
-def has_markdown(mime_type: str | None) -> bool:
+def has_markdown(document: Document) -> bool:
     """HTML and office files are converted to Markdown when they are read."""
-    return mime_type is not None and (mime_type in _MARKDOWN or "officedocument" in mime_type)
+    mime_type = document.mime_type or ""
+    return is_markdown(document) or mime_type in _HTML or "officedocument" in mime_type
 
 
-def plain_text(text: str, mime_type: str | None) -> str:
+def plain_text(text: str, document: Document) -> str:
     """The words of Markdown, with a line for each block and row of a table. In other formats, only
     roles of reStructuredText are replaced by their words."""
-    return "\n".join(_blocks(text)) if has_markdown(mime_type) else _ROLE.sub(r"\1", text)
+    return "\n".join(_blocks(text)) if has_markdown(document) else _ROLE.sub(r"\1", text)
 
 
 def _blocks(markdown: str) -> Iterator[str]:
@@ -96,14 +98,14 @@ def snippet(found: Sequence[Piece], document: Document, words: re.Pattern[str]) 
     whole = "".join(piece.text for piece in found).strip("…")
     before = takewhile(lambda piece: not piece.match, found)
     part = _part(document.text, document.text.find(whole) + sum(len(piece.text) for piece in before))
-    plain = plain_text(part, document.mime_type)
+    plain = plain_text(part, document)
     shown = (_best(text, words) for text in (_below_headings(plain, document), plain, part))
     return next(filter(None, shown), tuple(found))
 
 
 def excerpt(shown: Sequence[Piece], document: Document) -> tuple[Piece, ...]:
     """The snippet, or else the beginning of the text; without the title and headings, which views show above it."""
-    shown = shown or (Piece(plain_text(_part(document.text), document.mime_type)),)
+    shown = shown or (Piece(plain_text(_part(document.text), document)),)
     text = "".join(piece.text for piece in shown)
     above = len(text) - len(_below_headings(text, document))
     ends = accumulate(len(piece.text) for piece in shown)

@@ -125,7 +125,7 @@ def _counted(name: str, fields: FieldSet, known: Sequence[str]) -> str:
     if name in known:
         return name
     if fields.get(name) is not None:
-        raise InvalidFilter(f"no facets for {name}: [fields.{name}] has facet = false")
+        raise InvalidFilter(f"no facets for {name}: set facet = true in [fields.{name}], and sync")
     raise InvalidFilter(
         f"no facets for {name!r:.100}{suggestion(str(name), known)}. Fields with facets: {', '.join(sorted(known))}"
     )

@@ -106,7 +106,7 @@ def _fragment(document: Document, source_fragment: str) -> str:
         return "&".join([source_fragment, *(f"{name}={value}" for name, value in places if name not in names)])
     if document.anchor:
         return quote(document.anchor)
-    if _is_markdown(document) and document.headings and all(name == "offset" for name, _ in places):
+    if is_markdown(document) and document.headings and all(name == "offset" for name, _ in places):
         return quote(slug_of(document.headings[-1]))
     return "&".join(f"{name}={value}" for name, value in places)
 
@@ -122,6 +122,6 @@ def _places(document: Document) -> Iterator[tuple[str, str]]:
         yield "offset", quote(document.start_offset)
 
 
-def _is_markdown(document: Document) -> bool:
-    """Only in Markdown are anchors derived from the words of headings."""
+def is_markdown(document: Document) -> bool:
+    """Whether its source is Markdown: only there are anchors derived from the words of headings."""
     return document.mime_type == _MARKDOWN or (document.file_type or "").lower() in _MARKDOWN_FILES

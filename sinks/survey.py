@@ -76,7 +76,8 @@ class Candidate:
         lines += [f"path = {json.dumps(path, ensure_ascii=False)}"] if path != f"metadata.{name}" else []
         lines += [f'type = "{self.types[0]}"'] if self.types[0] != "string" else []
         is_choice = self.types[0] != "datetime" and 2 * len(self.values) <= min(chunks, 2 * MAX_CHOICES)
-        return [*lines, *(["facet = true"] if is_choice else [])]
+        lines += ["facet = true"] if is_choice else []
+        return [*lines, *(["sort = true"] if self.types[0] in ("number", "datetime") else [])]
 
 
 @dataclass

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from chunksink.options import index_options, json_option, open_index
-from chunksink.output import counted, more, printable, show
+from chunksink.output import Note, counted, more, named, printable, show
+from chunksink.summary import warning_lines
 
 if TYPE_CHECKING:
     from chunksink.index import Index
@@ -59,7 +60,7 @@ def _lines(forecast: "Forecast") -> Iterator[str]:
     ):
         if number:
             yield f"{counted(number, 'source')} {what}"
-            yield from (f"  {printable(name) or '(documents that name no source)'}" for name in names[:_SHOWN])
+            yield from (f"  {named(name)}" for name in names[:_SHOWN])
             yield from (f"  ... and {rest}" for rest in more(number, _SHOWN))
     yield f"{counted(families.unchanged, 'source')} unchanged"
     if forecast.superseded:
@@ -78,6 +79,7 @@ def _lines(forecast: "Forecast") -> Iterator[str]:
         yield f"about {forecast.seconds:,.0f} s at the pace of the last run"
     for name, changed in forecast.settings.items():
         yield f"{name}: index settings to change: {', '.join(changed)}"
+    yield from map(Note, warning_lines(forecast.warnings))
     if forecast.rebuild_due:
         yield f"a rebuild is due: {forecast.rebuild_due}"
     for name, sink in forecast.sinks.items():

@@ -16,7 +16,7 @@ from chunksink.output import Note, counted, echo, print_json, show
 from chunksink.rebuild.errors import OtherHome
 from chunksink.rebuild.locks import writing
 from chunksink.rebuild.schema import existing_home_id
-from chunksink.session import live_dimensions, open_one_sink
+from chunksink.session import live_dimensions, open_one_sink, require_configured
 from chunksink.settings.config import Config
 from chunksink.settings.file_paths import shipped_settings_file
 from chunksink.settings.index_settings import Difference, as_file, differences, patch_of, resets, unknown
@@ -128,6 +128,8 @@ def _desired(config: Config, sink: MeilisearchSink) -> dict[str, Any]:
 def _opened(**instead: Any) -> Iterator[tuple[Config, MeilisearchSink]]:
     """The configuration and its sink, with `instead` replacing some of the sink's options."""
     config = config_from(uses_sinks=False)
+    if _SINK not in config.sink:  # without a table, the address is only a default
+        require_configured(config, (_SINK,))
     options = {**config.sink.get(_SINK, {}), **instead}
     with ExitStack() as stack:
         sink = open_one_sink(structs.replace(config, sink={**config.sink, _SINK: options}), stack, _SINK)

@@ -8,7 +8,7 @@ import click
 
 from chunksink.exits import Exit
 from chunksink.options import index_options, json_option, open_index, writing_options
-from chunksink.output import Note, counted, counts, echo, first, more, note, print_json, printable
+from chunksink.output import Note, counted, counts, echo, first, more, named, note, print_json, printable
 from chunksink.summary import exit_code, print_report, recall_lines, unbuilt_lines, unconfigured_lines
 
 if TYPE_CHECKING:
@@ -107,5 +107,5 @@ def _held(report: "VerifyReport") -> Iterator[str]:
 def _drift(sink: "SinkCheck") -> Iterator[str]:
     for each in sink.drifted_sources[:_SHOWN]:
         numbers = {"missing": each.missing, "extra": each.extra, "changed": each.changed}
-        yield f"  {printable(each.source)}: {counts(numbers, 'chunk')}"
+        yield f"  {named(each.source)}: {counts(numbers, 'chunk')}"
     yield from (f"  ... and {rest}" for rest in more(len(sink.drifted_sources), _SHOWN, " sources"))

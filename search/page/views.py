@@ -206,19 +206,20 @@ def passages(found: Surrounded) -> list[PassageView]:
 
 
 def _passage(document: Document, found: Surrounded) -> PassageView:
-    markdown = has_markdown(document.mime_type)
+    markdown = has_markdown(document)
     html = as_html(document.text, found.matches, markdown=markdown)
     return PassageView(html, markdown, document.id == found.document.id)
 
 
 def outcome(answer: Answer, form: SearchForm) -> str:
     """The number of hits, in words."""
-    noun = "passage" if form.all or any(hit.same_text for hit in answer.hits) else "source"
+    noun = "passage" if form.all else "source"
     first, last = form.offset + 1, form.offset + len(answer.hits)
     if not answer.hits:
         return f"No more {noun}s" if form.offset else f"No {noun}s"
     if first == 1 and not answer.more:
-        return f"{last} {noun}{'' if last == 1 else 's'}"
+        number = last + sum(len(hit.same_text) for hit in answer.hits)
+        return f"{number} {noun}{'' if number == 1 else 's'}"
     what = f"{noun.capitalize()}s {first} to {last}" if last > first else f"{noun.capitalize()} {first}"
     total = sum(value.families for value in answer.facets.get(IN_EVERY_DOCUMENT, ()))
     if noun == "source" and total >= last:

@@ -302,6 +302,12 @@ def test_restore_of_a_cut_off_or_changed_file_changes_nothing(content: dict[str,
     assert quick_shell("sync").code == Exit.OK
 
 
+def test_restore_of_no_file_names_it_and_changes_nothing(quick_shell: Shell) -> None:
+    ended = quick_shell("restore", "nowhere/x.tar.gz")
+    assert (ended.code, "nowhere/x.tar.gz" in ended.err, "make its folder" in ended.err) == (Exit.USAGE, True, False)
+    assert list(quick_shell.folder.iterdir()) == []
+
+
 def test_restore_of_a_newer_version_changes_nothing(quick_shell: Shell) -> None:
     quick_shell.synced(p1=[A])
     with State(quick_shell.home) as state:

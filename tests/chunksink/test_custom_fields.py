@@ -300,3 +300,5 @@ def test_proposed_tables_are_a_configuration_that_reads_every_value(quick_shell:
     assert (again.code, again.json["findings"], again.json["proposals"]) == (Exit.OK, [], []), tables
     assert quick_shell("sync").code == Exit.OK
     assert found(quick_shell, "boat", "--filter", "priority>=3", "--filter", "due<2026-05") == ["b.md"]
+    for field, order in (("due", ["b.md", "a.md"]), ("priority", ["a.md", "b.md"])):
+        assert found(quick_shell, "boat", "--sort", field, "--filter", "priority>0") == order

@@ -80,6 +80,13 @@ def test_show_without_a_server_keeps_the_file(shell: Shell, monkeypatch: pytest.
     assert load_index_settings(Path("meilisearch-settings.json")) == FILE | {"stopWords": ["the"]}
 
 
+@pytest.mark.parametrize("command", ["show", "diff", "apply"])
+def test_meilisearch_that_is_not_configured_is_named(command: str, shell: Shell) -> None:
+    (shell.folder / "chunksink.toml").write_text('sinks = ["fts"]\n')
+    ended = shell("settings", command)
+    assert (ended.code, 'sinks = ["fts", "meilisearch"]' in ended.err) == (Exit.USAGE, True)
+
+
 def test_invalid_option_is_reported_with_its_file(shell: Shell) -> None:
     (shell.folder / "chunksink.toml").write_text('[sink.meilisearch]\nindx = "x"\n')
     ended = shell("settings", "diff")

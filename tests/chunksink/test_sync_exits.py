@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from chunksink.chunkbus.findings import CHECKSUM_MISMATCH, MEANINGS
+from chunksink.chunkbus.findings import CHECKSUM_MISMATCH, MEANINGS, TIME_IN_FUTURE
 from chunksink.exits import Exit
 from chunksink.rebuild.locks import writing
 from tests.chunksink.shell import Shell
@@ -88,6 +88,8 @@ def test_strict_sync_with_a_broken_partition_writes_nothing(how: str, synced: Sh
     assert (ended.code, ended.out) == (Exit.INVALID_INPUT, "")
     assert "the index is unchanged" in ended.err
     assert "p2" in ended.err
+    remedies = ("`chunksink retire-partition p2`" in ended.err, "`chunksink validate`" in ended.err)
+    assert remedies == (how == "missing", how == "invalid")
     assert synced.files() == before
 
 
@@ -109,6 +111,23 @@ def test_the_first_sync_begins_with_what_is_valid_unless_it_is_strict(quick_shel
     assert not (quick_shell.home / "fts").exists()
     assert quick_shell("sync").code == Exit.INVALID_INPUT
     assert quick_shell.texts() == ["a cat", "a mat"]
+
+
+@pytest.mark.parametrize("command", ["sync", "plan", "rebuild"])
+def test_warnings_are_shown_when_their_partition_is_read(command: str, synced: Shell) -> None:
+    for key in ("p3", "p4"):
+        synced.commit(key, source(f"{key}.md", "a pet", "a lion", at="9998-01-01T00:00:00Z"))
+    place = "findings" if command != "plan" else "warnings"
+    ended = synced(command, "--json")
+    assert ended.code == Exit.OK
+    assert [(each["code"], each["severity"], each["partition"]) for each in ended.json[place]] == [
+        (TIME_IN_FUTURE, "warning", key) for key in ("p3", "p4")
+    ]
+    assert synced("plan", "--json").json["warnings"] == []
+    synced.commit("p4", source("p4.md", "a pet", "a lion", "a puma", at="9998-01-01T00:00:00Z"))
+    ended = synced(command)
+    assert (ended.code, ended.err.count(TIME_IN_FUTURE)) == (Exit.OK, 2 if command == "rebuild" else 1)
+    assert "`chunksink validate` lists all warnings" in ended.err
 
 
 WAITING = [file.stem for file in (ROOT / "rebuild").glob("*.py") if "WAIT_SECONDS" in file.read_text()]

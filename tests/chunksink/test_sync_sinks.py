@@ -162,7 +162,7 @@ def test_rebuild_of_an_unconfigured_sink_is_a_usage_error(quick_shell: Shell) ->
     quick_shell.commit("p1", A)
     ended = quick_shell("rebuild", "--sink", "fts", "--sink", "jsonl")
     assert (ended.code, ended.out) == (Exit.USAGE, "")
-    assert 'jsonl is not configured; nothing was built. Configure it first, with `sinks = ["fts", "js' in ended.err
+    assert 'jsonl is not configured. Configure it first, with `sinks = ["fts", "js' in ended.err
     assert not quick_shell.home.exists()
     assert "unknown sink 'jsnol'" in quick_shell("rebuild", "--sink", "jsnol").err
 

@@ -74,6 +74,15 @@ def test_verify_names_differences(synced: Shell) -> None:
         assert only(again["sinks"], kind) == {"fts": [id], "chroma": []}
 
 
+def test_verify_says_that_a_foreign_document_names_no_source(synced: Shell) -> None:
+    tamper(synced)
+    with sqlite3.connect(fts_file(synced)) as db:
+        db.execute("update documents set parent_id = '', source_uri = null, path = null where text = 'nobody knows me'")
+    db.close()
+    [extra] = [line for line in synced("verify").err.splitlines() if line.endswith("extra")]
+    assert extra.partition(":")[0].strip() != ""
+
+
 def test_status_reports_unrepaired_differences(synced: Shell, models: Models) -> None:
     assert synced("sync").code == Exit.OK  # the copied partition is read
     tamper(synced)

@@ -1,6 +1,8 @@
 """Which files of a folder are sources."""
 
 import os
+import re
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,9 @@ from chunksink.ingest.codes import (
     SOURCE_NAME_INVALID,
     SOURCE_UNREADABLE,
 )
+from chunksink.ingest.discover import why_skipped
 from chunksink.ingest.errors import IngestRefused
+from chunksink.ingest.store import why_no_chunks
 from tests.ingest.bench import Bench
 
 CACHE_TAG = "Signature: 8a477f597d28d172789f06886806bc55\n"
@@ -42,6 +46,25 @@ def filled(bench: Bench) -> Bench:
 def found(bench: Bench, **options: object) -> set[str]:
     bench.ingest(**options)
     return {name.removeprefix("docs/") for name in bench.names()}
+
+
+def test_reason_for_a_file_that_was_skipped(filled: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    filled.ingest(exclude=("drafts/",))
+    monkeypatch.chdir(filled.docs)
+    for name, reason in {
+        "e.py": r"files of its kind.*`chunksink ingest \S*e.py`.*--include '\*\.py'",
+        "Makefile": "files of its kind.*--include Makefile",
+        ".hidden.md": "hidden",
+        ".git/d.md": "hidden",
+        "~$open.md": "hidden",
+        "drafts/g.md": "excluded",
+    }.items():
+        assert re.search(reason, why_no_chunks(filled.home, f"docs/{name}", partial(why_skipped, filled.bus)) or "")
+        assert why_skipped(filled.bus, str(filled.docs / name)), "by its path"
+    assert "`chunksink why docs/a.md`" in (why_skipped(filled.bus, "a.md") or "")
+    assert why_no_chunks(filled.home, "docs/a.md", partial(why_skipped, filled.bus)) is None
+    assert why_skipped(filled.bus, "nowhere.py") is None
+    assert why_skipped(filled.bus, "x" * 5_000) is None
 
 
 @pytest.mark.parametrize(

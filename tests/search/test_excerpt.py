@@ -56,6 +56,13 @@ def test_very_long_words_are_cut() -> None:
     assert ending(f"{CHINESE} 和 b", 12) == "…程序如何使用内存 和 b"
 
 
+def test_markdown_is_known_by_its_media_type_or_file_type() -> None:
+    table = "| part | price |\n|---|---|\n| ‹cat› | 3 |"
+    for known in (document(file_type="md"), document(file_type="MARKDOWN"), MARKDOWN):
+        assert displayed(table, known) == pieces("part price\n‹cat› 3")
+    assert displayed(table, document(file_type="txt")) == pieces(table)
+
+
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
@@ -166,7 +173,7 @@ def test_plain_text_has_the_words_of_the_rendered_text_and_snippets_mark_the_fou
 ) -> None:
     html = as_html(text, (), markdown=True)
     visible = re.findall(r"w\d+", re.sub(r"</?(?:\w+)[^>]*>", "", html))
-    plain = plain_text(text, "text/markdown")
+    plain = plain_text(text, MARKDOWN)
     assert re.findall(r"w\d+", plain) == visible
     if "`" not in text:
         assert not re.search(r"\]\(|[*_~#|<]", plain)

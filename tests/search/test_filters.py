@@ -313,7 +313,7 @@ def test_facets_and_sort_orders_are_named_like_filters() -> None:
     ("name", "named"),
     [
         ("projekt", "did you mean project?"),
-        ("due", "[fields.due] has facet = false"),
+        ("due", "set facet = true in [fields.due]"),
         ("text", "text"),
         ("fields.project", "fields.project"),
         ("fields.x') label, documents --", "fields.x"),

@@ -28,6 +28,7 @@ _KINDS = {
     b"PK\x03\x04": "ZIP archive or a document in one",
     b"\x1f\x8b": "gzip file",
     b"%PDF-": "PDF document",
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "document of old Office (save it as DOCX, XLSX or PPTX) or an Outlook message",
 }
 """Kinds of binary files by their first bytes."""
 

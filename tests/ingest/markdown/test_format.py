@@ -101,6 +101,7 @@ KINDS = {
     b"PK\x03\x04": "ZIP archive",
     b"\x1f\x8b\x08": "gzip file",
     b"%PDF-1.7\n": "PDF document",
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "document of old Office .*DOCX",
 }
 SEPARATORS = ["\x0b", "\x0c", "\x85", "\u2028", "\u2029"]
 

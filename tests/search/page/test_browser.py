@@ -127,7 +127,7 @@ def test_context_opens_and_closes_within_the_page(open_page: Any) -> None:
     hit = page.locator(".hit").first
     hit.get_by_text("Show context").click()
     page.wait_for_selector(".hit .passages")
-    assert hit.locator(".passages li").all_text_contents() == [
+    assert [text.strip() for text in hit.locator(".passages li").all_text_contents()] == [
         "the cat sleeps on the mat",
         "a cat hunts at night",
         "the vet sees every cat once a year",

@@ -107,11 +107,13 @@ def test_hit_lists_other_sources_with_the_same_text(tmp_path: Path) -> None:
         page = client.get("/?q=moored&mode=keyword").text
         shown = links(page)
         second = client.get("/?q=cat&mode=keyword").text
+        pages = [client.get(f"/?q=cat&mode=keyword&limit=1&offset={offset}").text for offset in (0, 1)]
         every = client.get("/?q=moored&mode=keyword&all=1").text
     assert "<summary>Also in 2 other sources</summary>" in page
     assert {f"https://example.org/v{n}/a" for n in range(3)} <= set(shown)
     assert sum(link.startswith("/chunk?id=") for link in set(shown)) == 3, "each links to its own passage"
-    assert "<strong>1 passage</strong>" in page
+    assert "<strong>3 sources</strong>" in page
+    assert [re.findall("<strong>(Source [12] of 3)<", each) for each in pages] == [["Source 1 of 3"], ["Source 2 of 3"]]
     assert second.count("Also in 1 other source</summary>") == 1
     assert "&lt;b&gt;.md" in second
     assert ("Also in" in every, every.count('class="title"')) == (False, 3)
@@ -187,10 +189,10 @@ def test_passage_page_shows_the_neighbours_and_marks_matches(client: TestClient)
     title = re.search(r'class="title" href="([^"]*)"', client.get("/?q=hunts&mode=keyword").text)
     assert title is not None
     page = client.get(unescape(title[1])).text
-    assert re.findall(r'<li class="([\w -]*)"[^>]*>(.*?)</li>', page) == [
-        ("plain-text", "the cat sleeps on the mat"),
-        ("plain-text chosen", "a cat <mark>hunts</mark> at night"),
-        ("plain-text", "the vet sees every cat once a year"),
+    assert re.findall(r'<li class="([\w -]*)"[^>]*><p>(.*?)</p>\s*</li>', page) == [
+        ("rendered", "the cat sleeps on the mat"),
+        ("rendered chosen", "a cat <mark>hunts</mark> at night"),
+        ("rendered", "the vet sees every cat once a year"),
     ]
     assert client.get("/chunk?id=nowhere").status_code == 404
 
