@@ -260,7 +260,7 @@ class Catalog:
         select = f"""
             select distinct key from (
                 select {KEY} as key, row_number() over (partition by family order by {KEY}) as place from family_chunk
-                where family in (select family from current order by family limit :limit))
+                where family in (select family from current order by family limit 2 * :limit))
             order by place, key limit :limit"""
         return [key for (key,) in self._db.execute(select, {"limit": limit})]
 

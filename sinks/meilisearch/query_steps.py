@@ -1,65 +1,36 @@
-"""Splits a query into steps with fewer and fewer required words.
+"""Splits a query into its words. Meilisearch cannot search for any of several words.
 
-If no document has all words, Meilisearch drops the most frequent ones first (strategy `frequency`). It drops words that
-are equally frequent together, and counts words in the whole index. So it may find nothing although some documents have
-some of the words: if words are equally frequent, or if no document that passes the filters has a rare word. And one
-tenant's documents would affect another's results. In these cases the words are counted here, among the documents that
-pass. The first step requires all words that occur, the next all but the most frequent one, the last only the rarest.
+It requires all words, and drops some if too few documents have all of them: the last ones, or the most frequent ones.
+A question of ten words then finds the documents with its rarest words only. So each word is searched alone, and the
+scores are added. Rare words weigh more, as in BM25. They are counted among the documents that pass the filters, so one
+tenant's documents do not affect another's results.
 """
 
+import math
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
 
 from chunksink.sinks.meilisearch.rows import is_searchable
 
 _PART = re.compile(r'"[^"]*"|[^\W_]+|[^\w\s]')  # a phrase (always required), a word or a symbol
-_MAX_PARTS = 10  # Meilisearch ignores more
+_MAX_PARTS = 25  # each word is a search
 
 
-@dataclass(frozen=True)
-class Step:
-    """A query that requires some words: `words` is their number, and `typed` the number of all typed words."""
-
-    query: str
-    words: int = 1
-    typed: int = 1
-    strategy: str = "all"
-
-    def score(self, own: float) -> float:
-        """The score of a hit with Meilisearch's score `own`.
-
-        The last factor keeps hits with few of the words below vector hits: two of ten words score at most 0.008.
-        """
-        return (self.words - 1 + own) / self.typed * (self.words / self.typed) ** 2
-
-
-def steps(query: str, count: Callable[[Sequence[str]], list[int]]) -> list[Step]:
-    """`count` returns, for each query, how many documents pass the filters and have all its words."""
+def each_word(query: str) -> list[str]:
+    """The query reduced to each of its words, and to its phrases, which are in all of them. Empty if it has only one
+    word or phrase."""
     parts = _parts(query)
-    words = [number for number, part in enumerate(parts) if not part[0].startswith('"')]
-    if len(parts) < 2 or not words:
-        return [Step(query, strategy="last")]
-    always = set(range(len(parts))) - set(words)
-    pairs = [(one, one + 1) for one in words if one + 1 in words]  # Meilisearch finds lighthouse by "light house"
-    units: list[tuple[int, ...]] = [*((one,) for one in words), *pairs]
-    counted = dict(zip(units, count([_only(query, parts, {*unit, *always}) for unit in units]), strict=True))
-    found: dict[tuple[int, ...], int] = {unit: number for unit, number in counted.items() if number and len(unit) == 1}
-    for one, other in pairs:
-        if counted[one, other] and not (counted[one,] and counted[other,]):
-            for word in (one, other):
-                found.pop((word,), None)
-            found[one, other] = counted[one, other]
-    kept = sorted(found, key=lambda unit: (found[unit], unit))
-    required = [{part for unit in kept[:most] for part in unit} for most in range(len(kept), 0, -1)]
-    if always:
-        required.append(set())  # the phrases alone
-    found_by = [Step(_only(query, parts, some | always), len(some | always), len(parts)) for some in required]
-    return [*found_by[:-1], *(replace(step, strategy="last") for step in found_by[-1:])]
+    first = {part[0].lower(): number for number, part in reversed(list(enumerate(parts)))}
+    phrases = {number for word, number in first.items() if word.startswith('"')}
+    words = [{number} for number in sorted(first.values()) if number not in phrases]
+    if len(first) < 2:
+        return []
+    return [_only(query, parts, one | phrases) for one in [*words, *([phrases] if phrases else [])]]
 
 
-def can_drop_words(query: str) -> bool:
-    return len(_parts(query)) > 1
+def rarity(documents: int, total: int) -> float:
+    """The weight of a word that so many of all documents have."""
+    return math.log(1 + (max(0, total - documents) + 0.5) / (documents + 0.5))
 
 
 def beginning_with_each(query: str) -> list[str]:
@@ -78,7 +49,7 @@ def _parts(query: str) -> list[re.Match[str]]:
 
 
 def _only(query: str, parts: Sequence[re.Match[str]], kept: Iterable[int]) -> str:
-    """The query reduced to these parts, in their order, with the characters between them."""
+    """The query reduced to these parts, with their order and the signs between them."""
     numbers, end, reduced = set(kept), 0, ""
     for number, part in enumerate(parts):
         reduced += query[end : part.start()] + (part[0] if number in numbers else "")

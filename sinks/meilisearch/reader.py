@@ -2,6 +2,7 @@
 index's distinct attribute."""
 
 import math
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -13,7 +14,6 @@ from chunksink.sinks.fields import VALUE_TYPES
 from chunksink.sinks.meilisearch import query_steps, rows
 from chunksink.sinks.meilisearch.connection import Connection
 from chunksink.sinks.meilisearch.indexes import EMBEDDER, PRIMARY_KEY, marker_in
-from chunksink.sinks.meilisearch.query_steps import Step
 from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece, Sort, Value, require_facets
 
 # Marks around matches, from Unicode's private use area.
@@ -22,6 +22,10 @@ _SNIPPET_WORDS = 40
 _CANDIDATES = ((20_000, 1600), (80_000, 3200), (math.inf, 6400))
 """(Up to this many documents, hits to request): for more hits Meilisearch compares more vectors (ADR 0040)."""
 _DEEPER = 4
+_LEAST = 100
+"""So many hits are requested for each word. Documents beyond them count as if they did not have the word."""
+_TOGETHER = 0.25
+"""The weight of the whole query beside that of its words."""
 _MAX_FACETS = 100  # the limit in the index settings
 _AT_ONCE = 25  # values counted in one request
 _ONE_PAGE = {"page": 1, "hitsPerPage": 1, "attributesToRetrieve": [PRIMARY_KEY]}
@@ -64,22 +68,24 @@ class MeilisearchReader:
     ) -> list[Hit]:
         if _has_no_terms(query):
             return []
+        query = rows.sendable(query)
         if sort is not None:
             order = f"{sort.field}:{'desc' if sort.descending else 'asc'}"
-            return self._hits([Step(rows.sendable(query))], limit, filters, every, sort=[order])
-        return self._hits(self._steps(query, filters), limit, filters, every, showRankingScoreDetails=True)
+            return self._hits({"q": query, "matchingStrategy": "all"}, limit, filters, every, sort=[order])
+        if words := query_steps.each_word(query):
+            return self._with_any_word(query, words, limit, filters, every)
+        return self._hits(_question(query, filters), limit, filters, every, showRankingScoreDetails=True)
 
     def hybrid(
         self, query: str, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = (), *, every: bool = False
     ) -> list[Hit]:
         if _has_no_terms(query):
             return []
-        step, *_ = self._steps(query, filters) or [Step(query)]
-        step = Step(step.query, strategy="frequency" if step.strategy == "frequency" else "last")
-        return self._hits([step], limit, filters, every, self._candidates(), **_vector_part(vector, 0.5))
+        question = _question(rows.sendable(query), filters)
+        return self._hits(question, limit, filters, every, self._candidates(), **_vector_part(vector, 0.5))
 
     def nearest(self, vector: Vectors, limit: int) -> list[str]:
-        hits = self._hits([Step("")], limit, (), True, self._candidates(), **_vector_part(vector, 1.0))
+        hits = self._hits({"q": ""}, limit, (), True, self._candidates(), **_vector_part(vector, 1.0))
         return [hit.id for hit in hits]
 
     def index_size(self) -> None:
@@ -93,61 +99,69 @@ class MeilisearchReader:
 
     def _hits(
         self,
-        steps: Sequence[Step],
+        question: dict[str, Any],
         limit: int,
         filters: Sequence[Filter],
         every: bool,
         least: int = 0,
         **more: Any,
     ) -> list[Hit]:
-        """The hits of the first step, then further ones of the next, and so on. At least `least` hits are requested,
-        because that finds better ones."""
+        """At least `least` hits are requested, because that finds better ones."""
         requested, collapse = max(limit, least), not every
         while True:
-            same = {
+            page = {
+                **more,
                 "limit": requested,
-                "attributesToRetrieve": ["id", "parent_id", *{one.field for one in filters}],
-                "showRankingScore": True,
                 # Not None, which would mean the index's own distinct attribute.
                 **({"distinct": PRIMARY_KEY} if every else {}),
-                **more,
             }
-            answers = self._ask([_request(step, filters) | same for step in steps])
+            [answer] = self._ask([question | _scored(filters) | page])
+            right = [_is_right(hit, filters) for hit in answer["hits"]]
             found: dict[str, Hit] = {}
-            exact = True
-            for step, answer in zip(steps, answers, strict=True):
-                # A document without a `parent_id` is foreign; the next scan reports it.
-                hits = answer["hits"]
-                right = [isinstance(hit.get("parent_id"), str) and rows.passes_exactly(hit, filters) for hit in hits]
-                exact = exact and all(right[:limit])
-                for hit, is_right in zip(hits, right, strict=True):
-                    if is_right:
-                        one = Hit(hit["id"], hit["parent_id"], step.score(_score(hit)))
-                        found.setdefault(one.parent_id if collapse else one.id, one)
-            ended = all(len(answer["hits"]) < requested for answer in answers)
-            if exact or (every and (len(found) >= limit or ended)):
+            for hit in (hit for hit, is_right in zip(answer["hits"], right, strict=True) if is_right):
+                one = Hit(hit["id"], hit["parent_id"], _score(hit))
+                found.setdefault(one.parent_id if collapse else one.id, one)
+            is_complete = len(answer["hits"]) < requested
+            if all(right[:limit]) or (every and (len(found) >= limit or is_complete)):
                 return list(found.values())[:limit]
             # Meilisearch ignores case in filters, so some hits do not pass. Another document of their family may pass:
             # request every document of a family, and more hits.
             every, requested = True, requested * _DEEPER
 
-    def _steps(self, query: str, filters: Sequence[Filter]) -> list[Step]:
-        """The queries to send; none if no document can match. A word that no passing document has is not required."""
-        query = rows.sendable(query)
-        tenant = [one for one in filters if one.field == "tenant_key"]
-        steps = self._counted(query, tenant) if tenant else [Step(query, strategy="frequency")]
-        may_fail = len(filters) > len(tenant) or (not tenant and query_steps.can_drop_words(query))
-        if may_fail and query.strip() and steps and self._totals(steps[-1:], filters) == [0]:
-            return self._counted(query, filters)
-        return steps
+    def _with_any_word(
+        self, query: str, words: Sequence[str], limit: int, filters: Sequence[Filter], every: bool
+    ) -> list[Hit]:
+        """By the share of the words that a document has. Documents with all words, near to each other, gain most."""
+        requested = max(limit, _LEAST)
+        same = _scored(filters) | {"distinct": PRIMARY_KEY, "page": 1}
+        while True:
+            of_words = [{"q": one, "matchingStrategy": "last"} for one in words]
+            together = {"q": query, "matchingStrategy": "all"}
+            questions = [same | one | {"hitsPerPage": requested} for one in (*of_words, together)]
+            all_, *answers = self._ask([same | {"q": "", "hitsPerPage": 1}, *questions])
+            weights = [query_steps.rarity(answer["totalHits"], all_["totalHits"]) for answer in answers[:-1]]
+            scores = defaultdict[tuple[str, str], float](float)
+            for answer, weight in zip(answers, [*weights, _TOGETHER * sum(weights)], strict=True):
+                for hit in (hit for hit in answer["hits"] if _is_right(hit, filters)):
+                    scores[hit["id"], hit["parent_id"]] += weight * hit["_rankingScore"]
+            most = sum(weights) * (1 + _TOGETHER)
+            found: dict[str, Hit] = {}
+            for (id, parent), score in sorted(scores.items(), key=lambda one: (-one[1], one[0])):
+                found.setdefault(id if every else parent, Hit(id, parent, score / most))
+            if len(found) >= limit or all(len(answer["hits"]) < requested for answer in answers):
+                return list(found.values())[:limit]
+            requested *= _DEEPER
 
-    def _counted(self, query: str, filters: Sequence[Filter]) -> list[Step]:
-        return query_steps.steps(query, lambda queries: self._totals(list(map(Step, queries)), filters))
-
-    def _totals(self, steps: Sequence[Step], filters: Sequence[Filter]) -> list[int]:
-        """For each step, the number of documents that pass the filters and have all its words."""
-        queries = [_request(step, filters) | _ONE_PAGE | {"distinct": PRIMARY_KEY} for step in steps]
-        return [answer["totalHits"] for answer in self._ask(queries)]
+    def _widest(self, query: str, filters: Sequence[Filter]) -> dict[str, Any] | None:
+        """The question whose documents are counted for facets: those with the rarest word that any document has. None
+        if there is none."""
+        words = query_steps.each_word(query)
+        if not words:
+            return _question(query, filters)
+        questions = [{"q": one, "matchingStrategy": "last", "filter": rows.conditions(filters)} for one in words]
+        answers = self._ask([one | _ONE_PAGE | {"distinct": PRIMARY_KEY} for one in questions])
+        counted = [(answer["totalHits"], number) for number, answer in enumerate(answers) if answer["totalHits"]]
+        return questions[min(counted)[1]] if counted else None
 
     def snippets(self, query: str, ids: Sequence[str], filters: Sequence[Filter] = ()) -> dict[str, tuple[Piece, ...]]:
         del filters  # no statistics are used
@@ -184,7 +198,7 @@ class MeilisearchReader:
         return {}
 
     def sources(self, filters: Sequence[Filter], limit: int) -> list[str]:
-        return [hit.parent_id for hit in self._hits([Step("")], limit, filters, every=False)]
+        return [hit.parent_id for hit in self._hits({"q": ""}, limit, filters, every=False)]
 
     def facets(
         self,
@@ -195,10 +209,11 @@ class MeilisearchReader:
         among: Sequence[str] | None = None,
     ) -> dict[str, list[FacetValue]]:
         require_facets(fields)
-        if _has_no_terms(query) or not (steps := self._steps(query, filters)):
+        widest = None if _has_no_terms(query) else self._widest(rows.sendable(query), filters)
+        if widest is None:
             return {name: [] for name in fields}
         of_families = [] if among is None else [Filter("parent_id", any_of=tuple(among))]
-        widest = _request(steps[-1], [*filters, *of_families])
+        widest["filter"] = rows.conditions([*filters, *of_families])
         source_fields = [name for name in fields if name in _SOURCE_FIELDS]
         other = [name for name in fields if name not in _SOURCE_FIELDS]
         found: dict[str, list[FacetValue]] = {}
@@ -258,9 +273,20 @@ class MeilisearchReader:
         return answers
 
 
-def _request(step: Step, filters: Sequence[Filter]) -> dict[str, Any]:
-    strategy = {"matchingStrategy": step.strategy}
-    return {"q": rows.sendable(step.query), "filter": rows.conditions(filters), **strategy}
+def _question(query: str, filters: Sequence[Filter]) -> dict[str, Any]:
+    """Finds some of the words. The strategy `frequency` counts words in all documents, whoever owns them."""
+    strategy = "last" if filters else "frequency"
+    return {"q": query, "filter": rows.conditions(filters), "matchingStrategy": strategy}
+
+
+def _scored(filters: Sequence[Filter]) -> dict[str, Any]:
+    fields = ["id", "parent_id", *{one.field for one in filters}]
+    return {"filter": rows.conditions(filters), "attributesToRetrieve": fields, "showRankingScore": True}
+
+
+def _is_right(hit: Mapping[str, Any], filters: Sequence[Filter]) -> bool:
+    """Whether the hit passes the filters exactly. One without a `parent_id` is foreign; the next scan reports it."""
+    return isinstance(hit.get("parent_id"), str) and rows.passes_exactly(hit, filters)
 
 
 def _vector_part(vector: Vectors, share: float) -> dict[str, Any]:
@@ -268,7 +294,8 @@ def _vector_part(vector: Vectors, share: float) -> dict[str, Any]:
 
 
 def _score(hit: Mapping[str, Any]) -> float:
-    """Meilisearch's own score times the square of the share of matched words: see `Step.score`."""
+    """Meilisearch's own score times the square of the share of matched words, so that hits with few of the words stay
+    below vector hits."""
     words = hit.get("_rankingScoreDetails", {}).get("words")
     share = words["matchingWords"] / words["maxMatchingWords"] if words else 1.0
     return float(hit["_rankingScore"] * share**2)

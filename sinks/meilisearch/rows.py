@@ -145,7 +145,7 @@ def sendable(typed: str) -> str:
 
 def is_searchable(query: str) -> bool:
     """Whether there is something to search for. Mere punctuation is an empty query, which finds everything."""
-    return any(character.isalnum() or unicodedata.category(character) in ("So", "Sc") for character in query)
+    return any(character.isalnum() or unicodedata.category(character) == "So" for character in query)
 
 
 def passes_exactly(fields: Mapping[str, Any], filters: Sequence[Filter]) -> bool:

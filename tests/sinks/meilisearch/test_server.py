@@ -147,8 +147,8 @@ def test_document_with_few_of_the_words_scores_low(sink: MeilisearchSink) -> Non
         {hit.id: hit.score for hit in sink.reader(build_id_of(build)).search(query)} for query in QUERIES
     )
     best = max(full.values())
-    assert best > 0.9
-    assert max(half.values()) < best / 10  # by its own score, a third
+    assert best > 0.8
+    assert max(half.values()) < best / 5  # by its own score, a third; the words that no document has weigh most
     assert not none
 
 
