@@ -28,6 +28,7 @@ import orjson
 
 from bench import corpora
 from chunksink.settings.index_settings import find_settings_file, load_index_settings
+from chunksink.sinks.chroma.handle import GRAPH
 from chunksink.sinks.document import Document, Family
 
 _EMBEDDED_BATCH, _SERVER_BATCH = 5_000, 2_500
@@ -89,9 +90,7 @@ def chroma_server(families: Sequence[Family], url: str) -> float:
 
 
 def _upserts(client: Any, families: Sequence[Family], size: int) -> float:
-    collection = client.create_collection(
-        f"bare-{uuid4().hex}", configuration={"hnsw": {"space": "cosine"}}, embedding_function=None
-    )
+    collection = client.create_collection(f"bare-{uuid4().hex}", configuration={"hnsw": GRAPH}, embedding_function=None)
 
     def loop() -> None:
         for documents, vectors in _batches(families, size):

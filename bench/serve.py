@@ -106,6 +106,7 @@ class _Client:
     async def get(self, path: str) -> bool:
         """Whether the answer is 200."""
         host, port = self._address.hostname, self._address.port
+        self._idle = [one for one in self._idle if not one[0].at_eof()]  # the server closes idle connections
         reader, writer = self._idle.pop() if self._idle else await asyncio.open_connection(host, port)
         writer.write(f"GET {path} HTTP/1.1\r\nHost: {self._address.netloc}\r\n\r\n".encode())
         status, *headers = (await reader.readuntil(b"\r\n\r\n")).lower().split(b"\r\n")

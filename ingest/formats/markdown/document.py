@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Kind(StrEnum):
@@ -68,8 +68,8 @@ class Structure:
     blocks: tuple[Block, ...]
     sections: tuple[tuple[str, ...], ...]
     links: tuple[Link, ...]
-    metadata: Mapping[str, str | list[str]]
-    """`title`, `language` and `date`; lists are `tags` and `authors`."""
+    metadata: Mapping[str, Any]
+    """`title`, `language` and `date`; the lists `tags` and `authors`; other keys of the front matter."""
     anchors: Mapping[int, str] = field(default_factory=dict)
     notice_codes: frozenset[str] = frozenset()
     """Notices about the whole document, such as FENCE_UNCLOSED."""

@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
+from itertools import islice
 from typing import Any
 
 from chunksink.chunkbus.canonical import canonical_text
@@ -16,6 +17,17 @@ from chunksink.ingest.formats.markdown.normalise import MAX_REPEATED, one_line
 _FIELDS = dict.fromkeys(("tags", "tag", "keywords"), "tags") | dict.fromkeys(("authors", "author"), "authors")
 _FIELDS |= {"title": "title", "language": "language", "lang": "language", "date": "date"}
 _LISTS = ("tags", "authors")
+_RESERVED_NAMES = """
+    anchor author authors char_end char_start chunk_index chunk_path code_language content_truncated
+    content_type creator date document_title end_offset extension fields file_name file_path file_size
+    file_type filename folder heading_path headings headings_path index keywords kind lang language
+    last_modified links metadata mime_type modified modified_at modified_at_epoch ordinal overlap_chars
+    page_end page_number page_start path publication_date publication_year published published_at section
+    sheet_name size_bytes slide_number source source_folder source_type source_uri speaker start_offset
+    table_header tags tenant_id timestamp_end timestamp_start title token_count topics year
+"""
+RESERVED = frozenset(_RESERVED_NAMES.split())
+"""Names that have a meaning in the metadata of a chunk. Other keys are kept under their own names."""
 _NULLS = ("", "~", "null")
 _MAX_ITEMS = 50
 _MAX_ITEM = 200
@@ -36,8 +48,9 @@ _YAML_LINE = re.compile(
 _BELOW = {"": (), "group": ("inside", "item"), "scalar": ("inside",)}
 # A top-level key with its whole value, whose items need not be indented.
 _YAML_ENTRY = re.compile(
-    rf"^([\"']?)({'|'.join(_FIELDS)})\1[ \t]*:(.*(?:\n(?:[ \t].*|-(?:[ \t].*)?|[\]}}].*|[ \t]*)$)*)",
-    re.IGNORECASE | re.MULTILINE,
+    r"^([\"']?)(\w[\w.-]*(?: \w[\w.-]*){0,3})\1[ \t]*:(?=[ \t]|$)"
+    r"(.*(?:\n(?:[ \t].*|-(?:[ \t].*)?|[\]}].*|[ \t]*)$)*)",
+    re.MULTILINE,
 )
 # Parsing nested brackets or keys is quadratic.
 _MAX_YAML = 4000
@@ -49,7 +62,7 @@ class FrontMatter:
     """The number of its lines, and the metadata taken from it."""
 
     lines: int = 0
-    metadata: Mapping[str, str | list[str]] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
 def find_front_matter(text: str) -> FrontMatter:
@@ -102,8 +115,9 @@ def _toml_entries(text: str) -> dict[str, Any]:
     return table | taxonomies if isinstance(taxonomies, dict) else table
 
 
-def _metadata(entries: Mapping[str, Any]) -> dict[str, str | list[str]]:
-    """The first value of each single field; lists under several keys (`tags`, `keywords`) are joined."""
+def _metadata(entries: Mapping[str, Any]) -> dict[str, Any]:
+    """The first value of each single field; lists under several keys (`tags`, `keywords`) are joined. Other keys with
+    single values or lists of strings follow."""
     single: dict[str, str] = {}
     lists: dict[str, list[str]] = {}
     for name, value in entries.items():
@@ -114,7 +128,18 @@ def _metadata(entries: Mapping[str, Any]) -> dict[str, str | list[str]]:
             line = one_line(canonical_text(str(value)))
             if line.lower() not in _NULLS and len(line) <= MAX_REPEATED:
                 single.setdefault(key, line)
-    return {**single, **{key: items for key, items in lists.items() if items}}
+    found = {**single, **{key: items for key, items in lists.items() if items}}
+    own = {name: _own_value(value) for name, value in entries.items() if name.lower() not in RESERVED | _FIELDS.keys()}
+    return found | dict(islice(((name, value) for name, value in own.items() if value not in (None, [])), _MAX_ITEMS))
+
+
+def _own_value(value: Any) -> Any:
+    if isinstance(value, list):
+        return list(islice(_items("", value), _MAX_ITEMS))
+    if isinstance(value, bool | int | float):
+        return value
+    line = one_line(canonical_text(str(value))) if isinstance(value, str | date) else ""
+    return line if line.lower() not in _NULLS and len(line) <= MAX_REPEATED else None
 
 
 def _items(key: str, value: Any) -> Iterator[str]:

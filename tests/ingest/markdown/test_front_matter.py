@@ -1,10 +1,15 @@
 """Front matter becomes a separate chunk and metadata; similar text stays text."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
 
 from chunksink.ingest.formats.markdown.document import Kind
+from chunksink.ingest.formats.markdown.front_matter import RESERVED
 from chunksink.ingest.formats.markdown.policy import POLICIES, Policy
 from chunksink.ingest.formats.markdown.structure import parse
+from chunksink.sinks.fields import PROJECTION
 from tests.ingest.markdown.support import chunks_of
 
 
@@ -21,7 +26,7 @@ def test_front_matter_is_a_chunk_and_gives_metadata(policy: Policy, body: str) -
     assert chapter["metadata"]["language"] == "en"
 
 
-def front_matter_of(head: str) -> dict[str, str] | None:
+def front_matter_of(head: str) -> Mapping[str, Any] | None:
     """The metadata if the head is read as front matter. The text below is always a chunk."""
     document = parse(f"{head}\nBelow it.\n")
     assert document.text[document.blocks[-1].start :].strip().endswith("Below it.")
@@ -86,6 +91,29 @@ def test_front_matter_of_every_style(head: str, metadata: dict[str, str]) -> Non
 def test_tags_and_authors_are_lists(head: str, tags: list[str] | None, authors: list[str] | None) -> None:
     metadata = chunks_of(f"{head}\nBelow it.\n")[-1]["metadata"]
     assert (metadata.get("tags"), metadata.get("authors")) == (tags, authors)
+
+
+@pytest.mark.parametrize(
+    ("head", "own"),
+    [
+        ("---\nproject: apollo\ndue: 2026-12-01\n'Cost center': 7 # EUR\n---\n", ["apollo", "2026-12-01", "7"]),
+        ("---\naliases: [a, b]\nlabels:\n- c\n---\n", [["a", "b"], ["c"]]),
+        ("---\nempty:\nnothing: null\nnested:\n  a: b\nog:url: x\nlong: " + "x" * 1001 + "\n---\n", []),
+        ("---\ntenant_id: b\nPath: x\nsource_uri: y\nordinal: 3\nlinks: [z]\n---\n", []),
+        ("+++\nweight = 3\ndraft = false\nday = 2026-12-01\n[params]\nx = 1\n+++\n", [3, False, "2026-12-01"]),
+    ],
+)
+def test_other_keys_are_metadata(head: str, own: list[object]) -> None:
+    chunk = chunks_of(f"{head}\nBelow it.\n")[-1]
+    metadata = {name: value for name, value in chunk["metadata"].items() if name not in RESERVED}
+    assert list(metadata.values()) == own
+    assert "tenant_id" not in chunk
+
+
+def test_keys_with_a_meaning_in_chunks_are_reserved() -> None:
+    paths = [path.split(".") for rule in PROJECTION for path in rule.paths]
+    assert {path[1] for path in paths if path[0] == "metadata"} <= RESERVED
+    assert chunks_of("Words.")[0]["metadata"].keys() <= RESERVED
 
 
 @pytest.mark.parametrize(
