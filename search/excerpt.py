@@ -1,6 +1,7 @@
 """Cuts the parts of texts that views show with hits, without markup."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from html import unescape
 from itertools import accumulate, takewhile
@@ -130,12 +131,15 @@ def _below_headings(text: str, document: Document) -> str:
 
 
 def _best(text: str, words: re.Pattern[str]) -> tuple[Piece, ...]:
-    """The part of the text with the largest number of distinct found words, all marked. Empty if the text has none."""
+    """The part of the text with the largest number of distinct found words, all marked; of several parts, the one with
+    the words that are rarer in this text. Empty if the text has none."""
     matches = list(words.finditer(text))
+    often = Counter(match[0][:5].casefold() for match in matches)  # forms of a word usually have the same first letters
 
-    def different(number: int) -> int:  # forms of a word usually have the same first letters
+    def different(number: int) -> tuple[int, int]:
         end = matches[number].start() + _LENGTH - BEFORE
-        return len({match[0][:5].casefold() for match in matches[number : number + 50] if match.end() <= end})
+        found = {match[0][:5].casefold() for match in matches[number : number + 50] if match.end() <= end}
+        return len(found), -sum(often[word] for word in found)
 
     if not matches:
         return ()

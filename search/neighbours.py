@@ -23,6 +23,7 @@ Around = tuple[tuple[Document, ...], tuple[Document, ...]]
 
 _HIDDEN = re.compile(
     r"<!--.*?-->|<a\b[^>]*(?:/>|>\s*</a\s*>)"  # comments and empty anchors
+    r"|^\.\. _[^\n]+:[ \t]*$"  # labels of reStructuredText
     r"|\A(?P<fence>---|\+\+\+)[ \t]*\n(?=[ \t]*(?:[\w.-]+[ \t]*[:=]|#|\[)).*?^(?P=fence)[ \t]*$",  # front matter
     re.DOTALL | re.IGNORECASE | re.MULTILINE,
 )

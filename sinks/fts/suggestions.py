@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher, get_close_matches
 from itertools import islice
+from os.path import commonprefix
 
 from chunksink.sinks.fts import expressions, schema, snippets
 from chunksink.sinks.fts.filters import as_sql
@@ -53,11 +54,20 @@ def _nearest(connection: schema.Connection, word: str, filters: Sequence[Filter]
 
 def close_matches(word: str, candidates: Iterable[str], most: int) -> list[str]:
     """The candidates that differ by a typing error, the closest first. In words of up to eight letters one letter may
-    be wrong, missing, added or swapped; in longer ones about two of ten. So *kündigen* does not become *künftigen*."""
+    be wrong, missing, added or swapped; in longer ones about two of ten. So *drink* does not become *drain*."""
     if len(word) > _SHORT:
         return get_close_matches(word, list(candidates), n=most, cutoff=0.8)
-    similar = [one for one in candidates if abs(len(one) - len(word)) <= 1]
-    return get_close_matches(word, similar, n=most, cutoff=(len(word) - 1) / len(word))
+    similar = [one for one in candidates if _is_one_error(folded(word), folded(one))]
+    return get_close_matches(word, similar, n=most, cutoff=0.0)
+
+
+def _is_one_error(one: str, other: str) -> bool:
+    short, long = sorted((one, other), key=len)
+    same = len(commonprefix((short, long)))  # noqa: RUF071 (not paths)
+    if len(short) < len(long):
+        return short[same:] == long[same + 1 :]
+    is_swapped = short[same : same + 2][::-1] == long[same : same + 2] and short[same + 2 :] == long[same + 2 :]
+    return is_swapped or short[same + 1 :] == long[same + 1 :]
 
 
 def _near_stems(connection: sqlite3.Connection, typed: str, tenant: Tenant | None) -> list[str]:

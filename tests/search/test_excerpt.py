@@ -147,6 +147,13 @@ def test_snippet_of_a_long_text_is_the_part_with_the_most_different_found_words(
     assert len("".join(piece.text for piece in shown)) < 310
 
 
+def test_of_several_parts_the_one_with_the_rarer_word_is_shown() -> None:
+    found = pieces(f"‹group› one, ‹group› two. {'x ' * 200}‹Zebrafish› reads, and a ‹group› three.")
+    text = "".join(piece.text for piece in found) + "x " * 200
+    shown = snippet(found, document(text=text.replace(", and a group three", "")), pattern_of([found]))
+    assert [piece.text for piece in shown if piece.match] == ["Zebrafish"]
+
+
 WORDS = st.integers(1, 999).map("w{}".format)
 
 

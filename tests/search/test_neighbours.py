@@ -114,6 +114,8 @@ GUIDE: list[tuple[str, list[str]]] = [
     (RESTORE, [*BACKUPS, "Restoring", "By hand", "Now"]),
     ('<a id="zebra"></a>\n<!-- zebra [[[end]]] -->', ["Asides"]),
     ("# Colours", ["Colours"]),
+    (".. _lamps:", []),
+    ("the lamps are red", ["Lamps"]),
     ("# a comment of some code, no heading", []),
     ("nothing of it", []),
 ]
@@ -171,6 +173,11 @@ def test_heading_without_a_following_chunk_in_its_section_is_shown(legs: Legs) -
     (hit,) = search(legs, Question("colours", mode="keyword"))
     assert hit.text == "# Colours"
     assert "## Backups of others" in [hit.text for hit in search(legs, Question("backups", mode="keyword"))]
+
+
+def test_label_is_replaced_by_the_next_chunk(legs: Legs) -> None:
+    hits = search(legs, Question("lamps", mode="keyword"))
+    assert [hit.text for hit in hits] == ["the lamps are red"]
 
 
 def test_comment_in_code_is_no_heading(legs: Legs) -> None:

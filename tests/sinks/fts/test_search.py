@@ -56,6 +56,7 @@ def test_long_word_with_vowel_signs_is_parsed_at_once() -> None:
 def test_correction_changes_one_letter_of_a_short_word(build: FtsBuild, reader: FtsReader) -> None:
     fill(build, {"plan": "die künftigen Aufgaben", "mail": "we receive many accommodations", "list": "ordered"})
     assert reader.corrections("kündigen ordre ") == {}
+    assert reader.corrections("plink mials ordered ") == {}, "two errors in a short word"
     assert reader.corrections("recieve acomodations ") == {"recieve": "receive", "acomodations": "accommodations"}
 
 
