@@ -9,6 +9,7 @@ import pytest
 from tqdm import tqdm
 
 from chunksink import progress
+from chunksink.sinks.retry import Fault
 
 WORD = "loading …"
 
@@ -78,3 +79,11 @@ def test_print_line_does_not_break_the_bar(
         bar.print_line("a finding")
         assert output.getvalue() == "" or re.search(r"\r +\r$", output.getvalue()), "no bar is in its way"
     assert capsys.readouterr().out == "a finding\n"
+
+
+def test_repeated_faults_of_a_call_are_printed_ever_more_rarely(capsys: pytest.CaptureFixture[str]) -> None:
+    for attempt in range(1, 30):
+        progress.report_fault(Fault("meilisearch", "flush", "Unreachable: away", attempt))
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 5
+    assert "16 times" in lines[-1]
