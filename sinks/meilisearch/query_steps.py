@@ -14,6 +14,7 @@ from chunksink.sinks.meilisearch.rows import is_searchable
 
 _PART = re.compile(r'"[^"]*"|[^\W_]+|[^\w\s]')  # a phrase (always required), a word or a symbol
 _MAX_PARTS = 25  # each word is a search
+_MOST_CANDIDATES = 2000
 
 
 def each_word(query: str) -> list[str]:
@@ -26,6 +27,17 @@ def each_word(query: str) -> list[str]:
     if len(first) < 2:
         return []
     return [_only(query, parts, one | phrases) for one in [*words, *([phrases] if phrases else [])]]
+
+
+def rarest(documents: Sequence[int]) -> list[int]:
+    """The words of which a hit must have one, by the number of documents that have each: the rarest word that occurs,
+    and further ones as long as few documents have them. Other words only count for the score."""
+    found: list[int] = []
+    for number in sorted((number for number, count in enumerate(documents) if count), key=documents.__getitem__):
+        if found and sum(documents[each] for each in (*found, number)) > _MOST_CANDIDATES:
+            break
+        found.append(number)
+    return found
 
 
 def rarity(documents: int, total: int) -> float:

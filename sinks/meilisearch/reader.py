@@ -131,37 +131,47 @@ class MeilisearchReader:
     def _with_any_word(
         self, query: str, words: Sequence[str], limit: int, filters: Sequence[Filter], every: bool
     ) -> list[Hit]:
-        """By the share of the words that a document has. Documents with all words, near to each other, gain most."""
+        """By the share of the words that a document has: see `query_steps.rarest`. Documents with all words, near to
+        each other, gain most."""
         requested = max(limit, _LEAST)
         same = _scored(filters) | {"distinct": PRIMARY_KEY, "page": 1}
         while True:
             of_words = [{"q": one, "matchingStrategy": "last"} for one in words]
-            together = {"q": query, "matchingStrategy": "all"}
-            questions = [same | one | {"hitsPerPage": requested} for one in (*of_words, together)]
+            questions = [same | one | {"hitsPerPage": requested} for one in (*of_words, _together(query))]
             all_, *answers = self._ask([same | {"q": "", "hitsPerPage": 1}, *questions])
-            weights = [query_steps.rarity(answer["totalHits"], all_["totalHits"]) for answer in answers[:-1]]
+            counts = [answer["totalHits"] for answer in answers[:-1]]
+            weights = [query_steps.rarity(count, all_["totalHits"]) for count in counts]
             scores = defaultdict[tuple[str, str], float](float)
-            for answer, weight in zip(answers, [*weights, _TOGETHER * sum(weights)], strict=True):
-                for hit in (hit for hit in answer["hits"] if _is_right(hit, filters)):
-                    scores[hit["id"], hit["parent_id"]] += weight * hit["_rankingScore"]
+            for answer, weight in zip(answers, weights, strict=False):
+                for key, own in _scores(answer, filters):
+                    scores[key] += weight * own
+            for key, own in _scores(answers[-1], filters):  # it may have words that the query has as one, or apart
+                scores[key] = max(scores[key], sum(weights) * own) + _TOGETHER * sum(weights) * own
+            needed = (answers[-1], *(answers[number] for number in query_steps.rarest(counts)))
+            keys = {key for answer in needed for key, _ in _scores(answer, filters)}
             most = sum(weights) * (1 + _TOGETHER)
             found: dict[str, Hit] = {}
-            for (id, parent), score in sorted(scores.items(), key=lambda one: (-one[1], one[0])):
-                found.setdefault(id if every else parent, Hit(id, parent, score / most))
-            if len(found) >= limit or all(len(answer["hits"]) < requested for answer in answers):
+            for id, parent in sorted(keys, key=lambda key: (-scores[key], key)):
+                found.setdefault(id if every else parent, Hit(id, parent, scores[id, parent] / most))
+            if len(found) >= limit or all(len(answer["hits"]) < requested for answer in needed):
                 return list(found.values())[:limit]
             requested *= _DEEPER
 
-    def _widest(self, query: str, filters: Sequence[Filter]) -> dict[str, Any] | None:
-        """The question whose documents are counted for facets: those with the rarest word that any document has. None
-        if there is none."""
+    def _countable(self, query: str, filters: Sequence[Filter]) -> dict[str, Any] | None:
+        """A question that finds the hits of the query, so that their facets can be counted. None if there are none."""
         words = query_steps.each_word(query)
         if not words:
             return _question(query, filters)
-        questions = [{"q": one, "matchingStrategy": "last", "filter": rows.conditions(filters)} for one in words]
-        answers = self._ask([one | _ONE_PAGE | {"distinct": PRIMARY_KEY} for one in questions])
-        counted = [(answer["totalHits"], number) for number, answer in enumerate(answers) if answer["totalHits"]]
-        return questions[min(counted)[1]] if counted else None
+        same = _scored(filters) | {"distinct": PRIMARY_KEY, "matchingStrategy": "last", "page": 1}
+        counts = [answer["totalHits"] for answer in self._ask([same | {"q": one, "hitsPerPage": 1} for one in words])]
+        needed = query_steps.rarest(counts)
+        if len(needed) < 2:
+            return next(({**_question(words[number], filters), "matchingStrategy": "last"} for number in needed), None)
+        questions = [{"q": words[number], "hitsPerPage": counts[number]} for number in needed]
+        together = _together(query) | {"hitsPerPage": max(counts)}
+        found = self._ask([same | one for one in (*questions, together)])
+        ids = {id for answer in found for (id, _), _ in _scores(answer, filters)}
+        return {"q": "", "filter": [*rows.conditions(filters), f"{PRIMARY_KEY} IN {rows.listed(sorted(ids))}"]}
 
     def snippets(self, query: str, ids: Sequence[str], filters: Sequence[Filter] = ()) -> dict[str, tuple[Piece, ...]]:
         del filters  # no statistics are used
@@ -209,22 +219,22 @@ class MeilisearchReader:
         among: Sequence[str] | None = None,
     ) -> dict[str, list[FacetValue]]:
         require_facets(fields)
-        widest = None if _has_no_terms(query) else self._widest(rows.sendable(query), filters)
-        if widest is None:
+        countable = None if _has_no_terms(query) else self._countable(rows.sendable(query), filters)
+        if countable is None:
             return {name: [] for name in fields}
-        of_families = [] if among is None else [Filter("parent_id", any_of=tuple(among))]
-        widest["filter"] = rows.conditions([*filters, *of_families])
+        if among is not None:
+            countable["filter"] += rows.conditions([Filter("parent_id", any_of=tuple(among))])
         source_fields = [name for name in fields if name in _SOURCE_FIELDS]
         other = [name for name in fields if name not in _SOURCE_FIELDS]
         found: dict[str, list[FacetValue]] = {}
         if source_fields:
-            [answer] = self._ask([widest | _ONE_PAGE | {"facets": source_fields}])
+            [answer] = self._ask([countable | _ONE_PAGE | {"facets": source_fields}])
             counts = answer.get("facetDistribution", {})
             found |= {name: _sorted(name, counts.get(name, {})) for name in source_fields}
         if other:
-            [answer] = self._ask([widest | _ONE_PAGE | {"distinct": PRIMARY_KEY, "facets": other}])
+            [answer] = self._ask([countable | _ONE_PAGE | {"distinct": PRIMARY_KEY, "facets": other}])
             counts = answer.get("facetDistribution", {})
-            found |= {name: self._by_families(widest, name, counts.get(name, {}), limit) for name in other}
+            found |= {name: self._by_families(countable, name, counts.get(name, {}), limit) for name in other}
         return {name: found[name][:limit] for name in fields}
 
     def _by_families(
@@ -279,9 +289,18 @@ def _question(query: str, filters: Sequence[Filter]) -> dict[str, Any]:
     return {"q": query, "filter": rows.conditions(filters), "matchingStrategy": strategy}
 
 
+def _together(query: str) -> dict[str, Any]:
+    return {"q": query, "matchingStrategy": "all"}
+
+
 def _scored(filters: Sequence[Filter]) -> dict[str, Any]:
     fields = ["id", "parent_id", *{one.field for one in filters}]
     return {"filter": rows.conditions(filters), "attributesToRetrieve": fields, "showRankingScore": True}
+
+
+def _scores(answer: Mapping[str, Any], filters: Sequence[Filter]) -> Iterator[tuple[tuple[str, str], float]]:
+    """The ids of documents and families that pass the filters, with Meilisearch's scores."""
+    return (((hit["id"], hit["parent_id"]), hit["_rankingScore"]) for hit in answer["hits"] if _is_right(hit, filters))
 
 
 def _is_right(hit: Mapping[str, Any], filters: Sequence[Filter]) -> bool:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from chunksink.sinks.meilisearch.query_steps import beginning_with_each, each_word, rarity
+from chunksink.sinks.meilisearch.query_steps import beginning_with_each, each_word, rarest, rarity
 
 
 @pytest.mark.parametrize(
@@ -30,6 +30,13 @@ def test_only_the_last_word_may_be_a_prefix() -> None:
 
 def test_number_of_searches_is_limited() -> None:
     assert len(each_word(" ".join(f"w{number}" for number in range(300)))) == 25
+
+
+def test_hits_have_one_of_the_rarer_words() -> None:
+    assert rarest([]) == rarest([0, 0]) == []
+    assert rarest([5, 0, 2, 3]) == [2, 3, 0]
+    assert rarest([1500, 400, 200]) == [2, 1], "1500 more would be too many"
+    assert rarest([0, 9000, 5000]) == [2], "one is always needed"
 
 
 def test_rarer_words_weigh_more() -> None:
