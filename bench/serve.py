@@ -110,7 +110,7 @@ class _Client:
         reader, writer = self._idle.pop() if self._idle else await asyncio.open_connection(host, port)
         writer.write(f"GET {path} HTTP/1.1\r\nHost: {self._address.netloc}\r\n\r\n".encode())
         status, *headers = (await reader.readuntil(b"\r\n\r\n")).lower().split(b"\r\n")
-        length = next(int(one.partition(b":")[2]) for one in headers if one.startswith(b"content-length:"))
+        length = int(next((one[15:] for one in headers if one.startswith(b"content-length:")), b"0"))
         await reader.readexactly(length)
         self._idle.append((reader, writer))
         return status.startswith(b"http/1.1 200 ")

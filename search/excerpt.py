@@ -136,14 +136,14 @@ def _best(text: str, words: re.Pattern[str]) -> tuple[Piece, ...]:
     matches = list(words.finditer(text))
     often = Counter(match[0][:5].casefold() for match in matches)  # forms of a word usually have the same first letters
 
-    def different(number: int) -> tuple[int, int]:
+    def value(number: int) -> tuple[int, int]:
         end = matches[number].start() + _LENGTH - BEFORE
         found = {match[0][:5].casefold() for match in matches[number : number + 50] if match.end() <= end}
         return len(found), -sum(often[word] for word in found)
 
     if not matches:
         return ()
-    first = matches[max(range(len(matches)), key=different)].start()
+    first = matches[max(range(len(matches)), key=value)].start()
     before = ending(text[:first], max(BEFORE, _LENGTH - len(text) + first))
     shown = before + beginning(text[first:], _LENGTH - len(before))
     return marked(shown, (match.span() for match in words.finditer(shown)))

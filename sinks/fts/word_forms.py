@@ -82,12 +82,12 @@ def stems_of(words: Sequence[str]) -> dict[str, str]:
     """The stem of each word, computed by FTS5 in a temporary index; "" if it is not a word."""
     connection = _stemmer()
     with _stemming:
-        connection.execute("BEGIN")
         try:
+            connection.execute("BEGIN")
             connection.executemany("INSERT INTO words(rowid, word) VALUES (?, ?)", enumerate(words))
             stems = dict(connection.execute("SELECT doc, term FROM stems").fetchall())
         finally:
-            connection.execute("ROLLBACK")
+            connection.rollback()
     return {word: stems.get(row, "") for row, word in enumerate(words)}
 
 

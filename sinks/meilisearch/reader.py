@@ -11,7 +11,7 @@ import numpy as np
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.document import Document, Vectors
 from chunksink.sinks.fields import VALUE_TYPES
-from chunksink.sinks.meilisearch import query_steps, rows
+from chunksink.sinks.meilisearch import query_words, rows
 from chunksink.sinks.meilisearch.connection import Connection
 from chunksink.sinks.meilisearch.indexes import EMBEDDER, PRIMARY_KEY, marker_in
 from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece, Sort, Value, require_facets
@@ -22,9 +22,9 @@ _SNIPPET_WORDS = 40
 _CANDIDATES = ((20_000, 1600), (80_000, 3200), (math.inf, 6400))
 """(Up to this many documents, hits to request): for more hits Meilisearch compares more vectors (ADR 0040)."""
 _DEEPER = 4
-_LEAST = 100
-"""So many hits are requested for each word. Documents beyond them count as if they did not have the word."""
-_TOGETHER = 0.25
+_HITS_OF_WORD = 100
+"""At least so many hits are requested for each word. Documents beyond them count as if they did not have the word."""
+_WEIGHT_OF_ALL = 0.25
 """The weight of the whole query beside that of its words."""
 _MAX_FACETS = 100  # the limit in the index settings
 _AT_ONCE = 25  # values counted in one request
@@ -72,7 +72,7 @@ class MeilisearchReader:
         if sort is not None:
             order = f"{sort.field}:{'desc' if sort.descending else 'asc'}"
             return self._hits({"q": query, "matchingStrategy": "all"}, limit, filters, every, sort=[order])
-        if words := query_steps.each_word(query):
+        if words := query_words.each_word(query):
             return self._with_any_word(query, words, limit, filters, every)
         return self._hits(_question(query, filters), limit, filters, every, showRankingScoreDetails=True)
 
@@ -131,46 +131,59 @@ class MeilisearchReader:
     def _with_any_word(
         self, query: str, words: Sequence[str], limit: int, filters: Sequence[Filter], every: bool
     ) -> list[Hit]:
-        """By the share of the words that a document has: see `query_steps.rarest`. Documents with all words, near to
+        """By the share of the words that a document has: see `query_words.rarest`. Documents with all words, near to
         each other, gain most."""
-        requested = max(limit, _LEAST)
-        same = _scored(filters) | {"distinct": PRIMARY_KEY, "page": 1}
+        requested = max(limit, _HITS_OF_WORD)
         while True:
-            of_words = [{"q": one, "matchingStrategy": "last"} for one in words]
-            questions = [same | one | {"hitsPerPage": requested} for one in (*of_words, _together(query))]
-            all_, *answers = self._ask([same | {"q": "", "hitsPerPage": 1}, *questions])
-            counts = [answer["totalHits"] for answer in answers[:-1]]
-            weights = [query_steps.rarity(count, all_["totalHits"]) for count in counts]
+            total, answers, together = self._of_words(query, words, filters, requested)
+            counts = [answer["totalHits"] for answer in answers]
+            weights = [query_words.rarity(count, total) for count in counts]
+            most = sum(weights) * (1 + _WEIGHT_OF_ALL)
             scores = defaultdict[tuple[str, str], float](float)
-            for answer, weight in zip(answers, weights, strict=False):
+            for answer, weight in zip(answers, weights, strict=True):
                 for key, own in _scores(answer, filters):
-                    scores[key] += weight * own
-            for key, own in _scores(answers[-1], filters):  # it may have words that the query has as one, or apart
-                scores[key] = max(scores[key], sum(weights) * own) + _TOGETHER * sum(weights) * own
-            needed = (answers[-1], *(answers[number] for number in query_steps.rarest(counts)))
+                    scores[key] += weight * own / most
+            for key, own in _scores(together, filters):  # it may have words that the query has as one, or apart
+                all_words = sum(weights) * own / most
+                scores[key] = max(scores[key], all_words) + _WEIGHT_OF_ALL * all_words
+            rarest = query_words.rarest(counts)
+            needed = [together, *(answers[number] for number in rarest)]
             keys = {key for answer in needed for key, _ in _scores(answer, filters)}
-            most = sum(weights) * (1 + _TOGETHER)
             found: dict[str, Hit] = {}
             for id, parent in sorted(keys, key=lambda key: (-scores[key], key)):
-                found.setdefault(id if every else parent, Hit(id, parent, scores[id, parent] / most))
-            if len(found) >= limit or all(len(answer["hits"]) < requested for answer in needed):
-                return list(found.values())[:limit]
+                found.setdefault(id if every else parent, Hit(id, parent, scores[id, parent]))
+            is_complete = all(len(answer["hits"]) < requested for answer in needed)
+            if not every and len(found) < limit and not is_complete:  # large families: ask for one hit of each
+                questions = [{"q": words[number], "limit": limit} | _scored(filters) for number in rarest]
+                for number, answer in zip(rarest, self._ask(questions), strict=True):
+                    for (id, parent), own in _scores(answer, filters):
+                        found.setdefault(parent, Hit(id, parent, weights[number] * own / most))
+            if is_complete or len(found) >= limit:
+                return sorted(found.values(), key=lambda hit: -hit.score)[:limit]
             requested *= _DEEPER
 
-    def _countable(self, query: str, filters: Sequence[Filter]) -> dict[str, Any] | None:
-        """A question that finds the hits of the query, so that their facets can be counted. None if there are none."""
-        words = query_steps.each_word(query)
+    def _of_words(
+        self, query: str, words: Sequence[str], filters: Sequence[Filter], hits: int
+    ) -> tuple[int, list[Any], Any]:
+        """How many documents pass the filters, the answers for each word, and the answer for all words together."""
+        same = _scored(filters) | {"distinct": PRIMARY_KEY, "page": 1, "hitsPerPage": hits}
+        questions = [{"q": one, "matchingStrategy": "last"} for one in words]
+        asked: list[dict[str, Any]] = [{"q": "", "hitsPerPage": 1}, *questions, {"q": query, "matchingStrategy": "all"}]
+        total, *answers, together = self._ask([same | one for one in asked])
+        return total["totalHits"], answers, together
+
+    def _countable(self, query: str, filters: Sequence[Filter]) -> dict[str, Any]:
+        """A question that finds the hits of the query, so that their facets can be counted."""
+        words = query_words.each_word(query)
         if not words:
             return _question(query, filters)
-        same = _scored(filters) | {"distinct": PRIMARY_KEY, "matchingStrategy": "last", "page": 1}
-        counts = [answer["totalHits"] for answer in self._ask([same | {"q": one, "hitsPerPage": 1} for one in words])]
-        needed = query_steps.rarest(counts)
-        if len(needed) < 2:
-            return next(({**_question(words[number], filters), "matchingStrategy": "last"} for number in needed), None)
-        questions = [{"q": words[number], "hitsPerPage": counts[number]} for number in needed]
-        together = _together(query) | {"hitsPerPage": max(counts)}
-        found = self._ask([same | one for one in (*questions, together)])
-        ids = {id for answer in found for (id, _), _ in _scores(answer, filters)}
+        counts = [answer["totalHits"] for answer in self._of_words(query, words, filters, 1)[1]]
+        rarest = query_words.rarest(counts)
+        if rarest and counts[rarest[0]] > query_words.MOST_CANDIDATES:
+            return {**_question(words[rarest[0]], filters), "matchingStrategy": "last"}
+        kept = [words[number] for number in rarest]
+        _, answers, together = self._of_words(query, kept, filters, query_words.MOST_CANDIDATES)
+        ids = {id for answer in (*answers, together) for (id, _), _ in _scores(answer, filters)}
         return {"q": "", "filter": [*rows.conditions(filters), f"{PRIMARY_KEY} IN {rows.listed(sorted(ids))}"]}
 
     def snippets(self, query: str, ids: Sequence[str], filters: Sequence[Filter] = ()) -> dict[str, tuple[Piece, ...]]:
@@ -190,7 +203,7 @@ class MeilisearchReader:
             "highlightPreTag": _OPEN,
             "highlightPostTag": _CLOSE,
         }
-        queries = query_steps.beginning_with_each(rows.sendable(query))
+        queries = query_words.beginning_with_each(rows.sendable(query))
         shown: dict[str, tuple[Piece, ...]] = {}
         for answer in self._ask([{"q": rows.sendable(one)} | same for one in queries]):
             for hit in answer["hits"]:
@@ -219,9 +232,9 @@ class MeilisearchReader:
         among: Sequence[str] | None = None,
     ) -> dict[str, list[FacetValue]]:
         require_facets(fields)
-        countable = None if _has_no_terms(query) else self._countable(rows.sendable(query), filters)
-        if countable is None:
+        if _has_no_terms(query):
             return {name: [] for name in fields}
+        countable = self._countable(rows.sendable(query), filters)
         if among is not None:
             countable["filter"] += rows.conditions([Filter("parent_id", any_of=tuple(among))])
         source_fields = [name for name in fields if name in _SOURCE_FIELDS]
@@ -287,10 +300,6 @@ def _question(query: str, filters: Sequence[Filter]) -> dict[str, Any]:
     """Finds some of the words. The strategy `frequency` counts words in all documents, whoever owns them."""
     strategy = "last" if filters else "frequency"
     return {"q": query, "filter": rows.conditions(filters), "matchingStrategy": strategy}
-
-
-def _together(query: str) -> dict[str, Any]:
-    return {"q": query, "matchingStrategy": "all"}
 
 
 def _scored(filters: Sequence[Filter]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ _FIELDS = dict.fromkeys(("tags", "tag", "keywords"), "tags") | dict.fromkeys(("a
 _FIELDS |= {"title": "title", "language": "language", "lang": "language", "date": "date"}
 _LISTS = ("tags", "authors")
 _RESERVED_NAMES = """
+    chunk_count chunk_id doc_id document_id id neighbors parent_id stable_id text
     anchor author authors char_end char_start chunk_index chunk_path code_language content_truncated
     content_type creator date document_title end_offset extension fields file_name file_path file_size
     file_type filename folder heading_path headings headings_path index keywords kind lang language
@@ -31,6 +32,8 @@ RESERVED = frozenset(_RESERVED_NAMES.split())
 _NULLS = ("", "~", "null")
 _MAX_ITEMS = 50
 _MAX_ITEM = 200
+_MAX_OWN = 8000  # characters of other keys and values, which every chunk repeats
+_MAX_NUMBER = 2**53 - 1
 
 # At most four words: in a sentence more words come before a colon.
 _KEY = r"""(?:"[^"\n]*"|'[^'\n]*'|[^\W\d]\S*?(?:[ \t]\w\S*?){0,3})[ \t]*:"""
@@ -69,7 +72,9 @@ def find_front_matter(text: str) -> FrontMatter:
     """The front matter of a text; 0 lines if it has none."""
     if block := text[: _yaml_length(text)]:
         last = {match[2]: match for match in _YAML_ENTRY.finditer(block)}
-        entries = {name: _parse_yaml(match[0].rstrip(), match[3].strip()) for name, match in last.items()}
+        own = set(islice(filter(_is_own, last), _MAX_ITEMS))
+        read = {name: match for name, match in last.items() if name in own or name.lower() in _FIELDS}
+        entries = {name: _parse_yaml(match[0].rstrip(), match[3].strip()) for name, match in read.items()}
     elif (match := _TOML.match(text)) and (entries := _toml_entries(match[1])):
         block = match[0]
     else:
@@ -129,15 +134,34 @@ def _metadata(entries: Mapping[str, Any]) -> dict[str, Any]:
             if line.lower() not in _NULLS and len(line) <= MAX_REPEATED:
                 single.setdefault(key, line)
     found = {**single, **{key: items for key, items in lists.items() if items}}
-    own = {name: _own_value(value) for name, value in entries.items() if name.lower() not in RESERVED | _FIELDS.keys()}
-    return found | dict(islice(((name, value) for name, value in own.items() if value not in (None, [])), _MAX_ITEMS))
+    return found | _own(entries)
+
+
+def _is_own(name: str) -> bool:
+    return bool(name) and name.lower() not in RESERVED | _FIELDS.keys()
+
+
+def _own(entries: Mapping[str, Any]) -> dict[str, Any]:
+    """The other keys with single values or lists of strings, up to a total length."""
+    found: dict[str, Any] = {}
+    room = _MAX_OWN
+    for name, value in entries.items():
+        key, kept = one_line(canonical_text(name)), _own_value(value)
+        room -= len(key) + len(str(kept)) if _is_own(key) and kept not in (None, []) else 0
+        if room < 0 or len(found) == _MAX_ITEMS:
+            break
+        if _is_own(key) and kept not in (None, []):
+            found[key] = kept
+    return found
 
 
 def _own_value(value: Any) -> Any:
     if isinstance(value, list):
         return list(islice(_items("", value), _MAX_ITEMS))
-    if isinstance(value, bool | int | float):
+    if isinstance(value, bool):
         return value
+    if isinstance(value, int | float):
+        return value if abs(value) <= _MAX_NUMBER else None  # not NaN either
     line = one_line(canonical_text(str(value))) if isinstance(value, str | date) else ""
     return line if line.lower() not in _NULLS and len(line) <= MAX_REPEATED else None
 

@@ -12,21 +12,24 @@ from collections.abc import Iterable, Sequence
 
 from chunksink.sinks.meilisearch.rows import is_searchable
 
-_PART = re.compile(r'"[^"]*"|[^\W_]+|[^\w\s]')  # a phrase (always required), a word or a symbol
+_BETWEEN = (
+    r"\s!-/:-@\[-`{-~\u00a0-\u00a9\u00ab-\u00b1\u00b4\u00b6-\u00b8\u00bb\u2000-\u206f"
+    r"\u3000-\u3004\u3008-\u3020\uff01-\uff0f\uff1a-\uff20"
+)
+_PART = re.compile(rf'"[^"]*"|[^{_BETWEEN}]+')  # a phrase (always required), or a word with its marks
 _MAX_PARTS = 25  # each word is a search
-_MOST_CANDIDATES = 2000
+MOST_CANDIDATES = 2000
 
 
 def each_word(query: str) -> list[str]:
-    """The query reduced to each of its words, and to its phrases, which are in all of them. Empty if it has only one
-    word or phrase."""
+    """Each word of the query with all its phrases, then the phrases alone. Empty if there is only one of these."""
     parts = _parts(query)
     first = {part[0].lower(): number for number, part in reversed(list(enumerate(parts)))}
     phrases = {number for word, number in first.items() if word.startswith('"')}
     words = [{number} for number in sorted(first.values()) if number not in phrases]
     if len(first) < 2:
         return []
-    return [_only(query, parts, one | phrases) for one in [*words, *([phrases] if phrases else [])]]
+    return [_joined(query, parts, one | phrases) for one in [*words, *([phrases] if phrases else [])]]
 
 
 def rarest(documents: Sequence[int]) -> list[int]:
@@ -34,7 +37,7 @@ def rarest(documents: Sequence[int]) -> list[int]:
     and further ones as long as few documents have them. Other words only count for the score."""
     found: list[int] = []
     for number in sorted((number for number, count in enumerate(documents) if count), key=documents.__getitem__):
-        if found and sum(documents[each] for each in (*found, number)) > _MOST_CANDIDATES:
+        if found and sum(documents[each] for each in (*found, number)) > MOST_CANDIDATES:
             break
         found.append(number)
     return found
@@ -52,7 +55,7 @@ def beginning_with_each(query: str) -> list[str]:
     for number, part in enumerate(parts):
         rest = set(range(len(parts))) - {number}
         is_open = part.end() == len(query)  # may be incomplete, so it must stay last
-        found.append(part[0] if is_open else f"{part[0]} {_only(query, parts, rest)}")
+        found.append(part[0] if is_open else f"{part[0]} {_joined(query, parts, rest)}")
     return found or [query]
 
 
@@ -60,10 +63,8 @@ def _parts(query: str) -> list[re.Match[str]]:
     return [part for part in _PART.finditer(query) if is_searchable(part[0])][:_MAX_PARTS]
 
 
-def _only(query: str, parts: Sequence[re.Match[str]], kept: Iterable[int]) -> str:
-    """The query reduced to these parts, with their order and the signs between them."""
-    numbers, end, reduced = set(kept), 0, ""
-    for number, part in enumerate(parts):
-        reduced += query[end : part.start()] + (part[0] if number in numbers else "")
-        end = part.end()
-    return reduced if end == len(query) and len(parts) - 1 in numbers else f"{reduced} "  # the space ends the last word
+def _joined(query: str, parts: Sequence[re.Match[str]], numbers: Iterable[int]) -> str:
+    """These parts. Only spaces separate them, because a minus before a word would exclude it."""
+    kept = [parts[number] for number in sorted(numbers)]
+    is_open = bool(kept) and kept[-1].end() == len(query)  # the last word may be incomplete
+    return " ".join(part[0] for part in kept) + ("" if is_open else " ")
