@@ -26,6 +26,7 @@ from bench.search import questions
 RATE = 50
 P99, FAILED = f"p99 at {RATE} requests a second", "requests that failed"
 WARM_SECONDS = 5
+_MOST_CONNECTIONS = 200
 START_SECONDS = 120.0
 
 
@@ -76,7 +77,8 @@ async def _load(addresses: Sequence[str], queries: Sequence[str], rate: float) -
         nonlocal failed
         try:
             async with asyncio.timeout(60):
-                is_answered = await client.get(path)
+                async with client.free:
+                    is_answered = await client.get(path)
         except (OSError, EOFError):
             is_answered = False
         if is_answered:
@@ -102,6 +104,7 @@ class _Client:
     def __init__(self, address: str) -> None:
         self._address = urlsplit(address)
         self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+        self.free = asyncio.Semaphore(_MOST_CONNECTIONS)
 
     async def get(self, path: str) -> bool:
         """Whether the answer is 200."""
