@@ -1,7 +1,7 @@
 """Spot checks: every sync compares the next part of each live build with the chunks.
 
-A sync compares the marker and the number of documents of each build. Neither changes when another program overwrites
-documents. So a sync also compares the content of a part. A part is a hundredth of the build, within
+The marker and the number of documents of a build stay the same when another program overwrites documents. So every
+sync also compares the content of a part. A part is a hundredth of the build, within
 `LEAST_DOCUMENTS` and `MOST_DOCUMENTS`; for some builds ten times as much. So a pass over the whole build, called a
 round, takes a known number of syncs. Sources that are held, that differ anyway, or that are larger than `LARGEST` are
 left out.

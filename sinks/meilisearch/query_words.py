@@ -44,7 +44,7 @@ def rarest(documents: Sequence[int]) -> list[int]:
 
 
 def rarity(documents: int, total: int) -> float:
-    """The weight of a word that so many of all documents have."""
+    """The weight of a word that is in `documents` of `total` documents."""
     return math.log(1 + (max(0, total - documents) + 0.5) / (documents + 0.5))
 
 

@@ -23,7 +23,7 @@ _CANDIDATES = ((20_000, 1600), (80_000, 3200), (math.inf, 6400))
 """(Up to this many documents, hits to request): for more hits Meilisearch compares more vectors (ADR 0040)."""
 _DEEPER = 4
 _HITS_OF_WORD = 100
-"""At least so many hits are requested for each word. Documents beyond them count as if they did not have the word."""
+"""At least this many hits are requested for each word. Documents beyond them count as if they did not have the word."""
 _WEIGHT_OF_ALL = 0.25
 """The weight of the whole query beside that of its words."""
 _MAX_FACETS = 100  # the limit in the index settings
@@ -297,7 +297,7 @@ class MeilisearchReader:
 
 
 def _question(query: str, filters: Sequence[Filter]) -> dict[str, Any]:
-    """Finds some of the words. The strategy `frequency` counts words in all documents, whoever owns them."""
+    """Finds some of the words. The strategy `frequency` would count the words in other tenants' documents, too."""
     strategy = "last" if filters else "frequency"
     return {"q": query, "filter": rows.conditions(filters), "matchingStrategy": strategy}
 

@@ -181,3 +181,15 @@ def test_tombstone_of_the_parent_withdraws_it_for_every_tenant(root: BusRoot, pr
     assert probe.refresh().current() == {}
     commit(root, "p3", [], at=FEBRUARY)
     assert probe.refresh().current() == {NORTH: "p1", SOUTH: "p2"}
+
+
+def test_sample_has_texts_of_all_sources_however_large_one_is(root: BusRoot, probe: CatalogProbe) -> None:
+    log = source("log.md", *(f"line {number}" for number in range(300)))
+    notes = [record for number in range(20) for record in source(f"{number}.md", f"note {number}")]
+    commit(root, "p1", [*log, *notes])
+    probe.refresh()
+    keys_of_log = {chunk.key for chunk in probe.catalog.chunks() if chunk.chunk_id in {one["chunk_id"] for one in log}}
+    sample = probe.catalog.sample_of_keys(50)
+    assert len(set(sample)) == 50
+    assert len(set(sample) - keys_of_log) == 20
+    assert probe.catalog.sample_of_keys(50) == sample

@@ -147,11 +147,12 @@ def _own(entries: Mapping[str, Any]) -> dict[str, Any]:
     room = _MAX_OWN
     for name, value in entries.items():
         key, kept = one_line(canonical_text(name)), _own_value(value)
-        room -= len(key) + len(str(kept)) if _is_own(key) and kept not in (None, []) else 0
+        if not _is_own(key) or kept in (None, []):
+            continue
+        room -= len(key) + len(str(kept))
         if room < 0 or len(found) == _MAX_ITEMS:
             break
-        if _is_own(key) and kept not in (None, []):
-            found[key] = kept
+        found[key] = kept
     return found
 
 

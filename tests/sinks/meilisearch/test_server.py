@@ -152,6 +152,48 @@ def test_document_with_few_of_the_words_scores_low(sink: MeilisearchSink) -> Non
     assert not none
 
 
+def test_a_large_family_does_not_hide_others(sink: MeilisearchSink) -> None:
+    """Its documents fill the hits of each word."""
+    log = family("log.md", [f"error timeout error timeout {number}" for number in range(250)])
+    notes = [family(f"{number}.md", [f"an error of day {number}, among many other words"]) for number in range(20)]
+    reader = sink.reader(build_id_of(build_of(sink, [log, *notes])))
+    families = [one.parent_id for one in (log, *notes)]
+    hits = reader.search("error timeout", 30)
+    assert hits[0].parent_id == families[0]
+    assert sorted(hit.parent_id for hit in hits) == sorted(families)
+    assert len(reader.search("error timeout", 300, every=True)) == 270
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [("dry-run e-mail", "a.md"), ("हिन्दी भाषा", "b.md"), ("10-20", None), ("zebra well-known", "c.md")],
+)
+def test_no_part_of_a_query_is_an_operator_or_cut_out_of_a_word(
+    query: str, found: str | None, sink: MeilisearchSink
+) -> None:
+    texts = {
+        "a.md": "a dry-run of the e-mail gateway",
+        "b.md": "हिन्दी भाषा सुंदर है",
+        "c.md": "the zebra",
+        "d.md": "a lamp",
+    }
+    families = {name: family(name, [text]) for name, text in texts.items()}
+    reader = sink.reader(build_id_of(build_of(sink, list(families.values()))))
+    expected = {families[found].parent_id} if found else set()
+    assert {hit.parent_id for hit in reader.search(query, 10)} == expected
+    counted = reader.facets(query, ["parent_id"])["parent_id"]
+    assert {value.value for value in counted} == expected, "facets count the same documents"
+
+
+def test_answers_are_not_compressed(server: Server, sink: MeilisearchSink) -> None:
+    """Meilisearch delays compressed ones by 45 ms."""
+    build = build_of(sink, [family("a", [f"text {number}" for number in range(20)])])
+    clients = (build._connection.http, server.http)
+    ours, usual = (client.post(f"/indexes/{build._name}/search", json={"q": ""}) for client in clients)
+    assert "content-encoding" not in ours.headers
+    assert "content-encoding" in usual.headers
+
+
 QUERIES = ("oil lamps old harbour", "oil lamps silent kitchen", "silent kitchen")
 
 
