@@ -10,6 +10,7 @@ import re
 import shlex
 import tomllib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
@@ -167,14 +168,23 @@ def load_config(
     _require_known(flags, "this call", ("index",))
     file = config_file(place, environment)
     content = _read_file(file)
-    values = from_folder(content, file.parent, _FOLDERS)
-    unused = unused_tables(values, flags)
     index = flags.get("index") or environment.get(variable("index"))
-    index_table = _index_table(values.pop("index", {}), index, file)
-    values = _with_index(values, index_table, index, file) if index else values
+    placed = from_folder(content, file.parent, _FOLDERS)
+    values, own_of_index = _of_index(placed, index, file)
     if not index and content.keys() == {"index"} and (names := ", ".join(content["index"])):
         raise ConfigError(f"{file} contains only indexes ({names}): choose one with --index or {variable('index')}")
     variables = {name: environment[variable(name)] for name in SETTINGS if variable(name) in environment}
+    options = {
+        name: str(value) if isinstance(value, Path) else value
+        for name, value in flags.items()
+        if value is not None and name != "index"
+    }
+    sources = _Sources(
+        file,
+        dict.fromkeys(own_of_index, f"[index.{index}] of {file}")
+        | {name: variable(name) for name in variables}
+        | {name: f"the flag or argument `{name}`" for name in options},
+    )
     values["sink"] = with_environment(
         values | {"sinks": variables.get("sinks", values.get("sinks"))},
         environment,
@@ -182,60 +192,76 @@ def load_config(
         meilisearch_url=environment.get(MEILI_URL),
         for_index=partial(_for_index, index),
     )
-    options = {
-        name: str(value) if isinstance(value, Path) else value
-        for name, value in flags.items()
-        if value is not None and name != "index"
-    }
-    sources = (
-        dict.fromkeys(index_table, f"[index.{index}] of {file}")
-        | {name: variable(name) for name in variables}
-        | {name: f"the flag or argument `{name}`" for name in options}
-    )
-    for name in options.keys() & {"sink", "ray"}:
-        options[name] = _merged(values.get(name), options[name])
-    overrides = variables | options
+    values = _overridden(values, variables, options, index)
+    values["has_default_sinks"] = "sinks" not in values
+    values["file"] = str(file)
+    values["source_of_sink_tables"] = "this call" if "sink" in options else str(file)
+    if environment.get(MEILI_URL):
+        values.setdefault("sinks", _MEILI_SINKS)
+    config = _converted(expanded(values), sources)
+    _require_usable(config, unused_tables(placed, flags), sources, environment)
+    return _with_settings_file(config, file.parent)
+
+
+@dataclass(frozen=True)
+class _Sources:
+    """Where each setting comes from, for messages: the file, unless `others` names another source."""
+
+    file: Path
+    others: Mapping[str, str]
+
+    def error(self, name: str, reason: str) -> ConfigError:
+        return ConfigError(f"{self.others.get(name, self.file)}: {reason}")
+
+
+def _overridden(
+    values: Mapping[str, Any], variables: Mapping[str, str], options: Mapping[str, Any], index: str | None
+) -> dict[str, Any]:
+    """The settings of the file, overridden by variables and then by flags. Lists in variables are parsed."""
+    overrides: dict[str, Any] = {**variables, **options}
+    for name in {"sink", "ray"} & options.keys():
+        overrides[name] = _merged(values.get(name), options[name])
+    for name in {"on_failure", "on_drift"} & variables.keys() - options.keys():
+        overrides[name] = _words(name, variables[name])
     if index and "home" in overrides:  # set for all indexes, so each gets a subfolder
         overrides["home"] = _joined(overrides["home"], "/", index)
-    values |= overrides
+    values = {**values, **overrides}
     if isinstance(values.get("sinks"), str):
         values["sinks"] = [name.strip() for name in values["sinks"].split(",")]
-    values |= {
-        name: _words(name, variables[name]) for name in {"on_failure", "on_drift"} & variables.keys() - options.keys()
-    }
     if isinstance(values.get("tokens"), str):
         pairs = (each.partition("=") for each in values["tokens"].split(",") if each.strip())
         values["tokens"] = {digest.strip(): tenant.strip() for digest, _, tenant in pairs}
-    values["has_default_sinks"] = "sinks" not in values
-    values["file"] = str(file)
-    values["source_of_sink_tables"] = source_of_tables = "this call" if "sink" in options else str(file)
-    if environment.get(MEILI_URL):
-        values.setdefault("sinks", _MEILI_SINKS)
-    values = expanded(values)
+    return values
+
+
+def _converted(values: dict[str, Any], sources: _Sources) -> Config:
+    """The settings as a `Config`, or ConfigError about the first wrong type or value."""
     try:
         values["fields"] = read_fields(values.get("fields", {}))
     except ValueError as error:
-        raise ConfigError(f"{sources.get('fields', file)}: {error}") from error
+        raise sources.error("fields", str(error)) from error
     try:
         # Not strict: values in the environment are strings, such as "true" or "8".
-        config = msgspec.convert(values, Config, strict=False)
+        return msgspec.convert(values, Config, strict=False)
     except msgspec.ValidationError as error:
-        name, reason = _wrong_value(error, values)
-        raise ConfigError(f"{sources.get(name, file)}: {reason}") from error
-    if unknown := unknown_sink(unused - {*config.sinks}, source_of_tables):
+        raise sources.error(*_wrong_value(error, values)) from error
+
+
+def _require_usable(config: Config, unused: set[str], sources: _Sources, environment: Mapping[str, str]) -> None:
+    """ConfigError about the first name or folder that cannot be used. `unused` are the sinks that have options but are
+    not used."""
+    if unknown := unknown_sink(unused - {*config.sinks}, str(config.source_of_sink_tables)):
         raise ConfigError(unknown)
     if misspelt := misspelt_sink(config.sinks):
-        raise ConfigError(f"{sources.get('sinks', file)}: {misspelt}")
+        raise sources.error("sinks", misspelt)
     if wrong := wrong_token(config.tokens):
-        raise ConfigError(f"{sources.get('tokens', file)}: {wrong}")
+        raise sources.error("tokens", wrong)
     if unusable := wrong_address(config.chunks, config.home):
-        name, reason = unusable
-        raise ConfigError(f"{sources.get(name, file)}: {reason}")
+        raise sources.error(*unusable)
     if found := folder_inside_bus(config.chunks, config.home, config.sink):
         name, reason = found
         of_sink = f"{_SINK_PREFIX}{name.upper()}_FOLDER".replace("-", "_")
-        raise ConfigError(f"{of_sink if of_sink in environment else sources.get(name, file)}: {reason}")
-    return _with_settings_file(config, file.parent)
+        raise ConfigError(f"{of_sink}: {reason}") if of_sink in environment else sources.error(name, reason)
 
 
 def _wrong_value(error: msgspec.ValidationError, values: Mapping[str, Any]) -> tuple[str, str]:
@@ -296,37 +322,37 @@ def _variables() -> set[str]:
     return {variable(setting) for setting in (*SETTINGS, "config", "index")}
 
 
-def _index_table(content: Any, index: str | None, file: Path) -> dict[str, Any]:
-    """The table of the chosen index, after a check of all of them; empty if none is chosen."""
-    tables = _tables(content, "index", file)
+def _of_index(content: Mapping[str, Any], index: str | None, file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The settings of the chosen index (its table overrides shared ones), and its table alone.
+
+    All tables are checked. Without an index: the settings outside the tables, and an empty table.
+    """
+    shared = {name: value for name, value in content.items() if name != "index"}
+    tables = _tables(content.get("index", {}), "index", file)
     for name, table in tables.items():
         _require_known(table, f"[index.{name}] of {file}")
     if not index:
-        return {}
+        return shared, {}
     if index not in tables:
         raise ConfigError(f"{file} has no [index.{index}]; it has: {', '.join(tables) or 'none'}")
     if not _INDEX_NAME.fullmatch(index):
         raise ConfigError(
             f"{file}: {index!r} cannot name an index: use up to 61 letters, digits and hyphens, the first no hyphen"
         )
-    home = tables[index].get("home")
+    own = tables[index]
+    home = own.get("home")
     same = [name for name, table in tables.items() if name != index and home is not None and table.get("home") == home]
     if same:
         raise ConfigError(f"{file}: [index.{index}] and [index.{same[0]}] have the same home; each needs its own")
-    return tables[index]
-
-
-def _with_index(shared: dict[str, Any], index_table: dict[str, Any], index: str, file: Path) -> dict[str, Any]:
-    """The settings of one index: those of its table override the shared ones."""
-    shared_sinks, own_sinks = (_tables(table.get("sink", {}), "sink", file) for table in (shared, index_table))
+    shared_sinks, own_sinks = (_tables(table.get("sink", {}), "sink", file) for table in (shared, own))
     defaults = {sink: {option: default} for (sink, option), default in _NAMES_IN_ENGINES.items()}
     separate = {
         sink: {option: _for_index(index, sink, option, value) for option, value in table.items()}
         for sink, table in _merged(defaults, shared_sinks).items()
     }
-    home = _joined(shared.get("home", _FOLDERS["home"]), "/", index)
-    fields = _merged(shared.get("fields", {}), index_table.get("fields", {}))
-    return {**shared, "home": home, **index_table, "sink": _merged(separate, own_sinks), "fields": fields}
+    usual_home = _joined(shared.get("home", _FOLDERS["home"]), "/", index)
+    fields = _merged(shared.get("fields", {}), own.get("fields", {}))
+    return {**shared, "home": usual_home, **own, "sink": _merged(separate, own_sinks), "fields": fields}, own
 
 
 def _for_index(index: str | None, sink: str, option: str, value: Any) -> Any:
