@@ -5,8 +5,8 @@ LEAST_CHUNKS = 100
 """A run that loses fewer than `LEAST_SOURCES` sources and fewer than `LEAST_CHUNKS` chunks is never stopped."""
 LARGEST_SHARE = 0.2
 """A run that loses at most this share of all sources, and of all chunks, is never stopped."""
-SHRUNK = 4
-"""A source counts as shrunk if it keeps less than 1/SHRUNK of its chunks."""
+SHRUNK_DIVISOR = 4
+"""A source counts as shrunk if it keeps less than a quarter of its chunks."""
 
 
 def allowance_problem(number: object) -> str | None:

@@ -37,8 +37,8 @@ COMMIT_STEPS = (
 """The steps of a commit in a bucket."""
 
 KEPT = timedelta(hours=24)
-"""A commit removes chunks that its manifest does not name and that are older than the commit by more than this. A slow
-writer may still commit younger ones."""
+"""A commit removes chunks files that its manifest does not name and that are older than the commit by more than this. A
+slow writer may still commit younger ones."""
 
 _REMEMBERED_MANIFESTS = 1000
 _NAMED_BY_DIGEST = re.compile(r"(?P<key>.+)\.[0-9a-f]{64}\.jsonl")
@@ -184,7 +184,7 @@ class BucketRoot(BusRoot):
         self.refresh()
 
     def _remove_old(self, key: str, names: Iterable[str], manifest: bytes) -> None:
-        """Removes the old ones of these chunks. Their age is measured by the clock of the server."""
+        """Removes the old ones of these chunks files. Their age is measured by the clock of the server."""
         for name in names:
             committed = self.storage.stat(manifest_name(key))
             if self.storage.read(manifest_name(key)) != manifest:
@@ -193,7 +193,7 @@ class BucketRoot(BusRoot):
                 self.storage.remove(name)
 
     def _chunks_of(self, key: str) -> Iterator[Entry]:
-        """All chunks of the partition in the bucket now."""
+        """All chunks files of the partition in the bucket now, of every version."""
         for entry in self.storage.entries("canonical", after=f"{key}."):
             if not entry.name.startswith(f"{key}."):
                 return  # names are sorted
@@ -206,7 +206,8 @@ class BucketRoot(BusRoot):
             listing = _Listing({entry.name: entry for entry in self.storage.entries("manifest")})
             for entry in self.storage.entries("canonical"):
                 named = _NAMED_BY_DIGEST.fullmatch(entry.name)
-                # A key may itself end in a dot and 64 hex digits. It does if the name without `.jsonl` has a manifest.
+                # A key may itself end in a dot and 64 hex digits. If the whole name without `.jsonl` has a manifest, it
+                # is the key.
                 if named is None or f"{entry.name.removesuffix('.jsonl')}.manifest.json" in listing.manifests:
                     listing.plain[entry.name] = entry
                 else:

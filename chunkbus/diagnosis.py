@@ -49,8 +49,9 @@ def first_in_future(stamps: Iterable[str]) -> str | None:
 
 
 def time_in_future(name: str, stamp: str) -> Problem:
-    """Only a warning: a clock decides nothing."""
-    detail = f"{name} is in the future: {stamp!r:.60}. It outranks versions and tombstones that are dated before it"
+    """Only a warning, because this machine's clock must not decide whether a partition is accepted."""
+    effect = "Versions and tombstones that are dated before that time lose against it, even if they are written later"
+    detail = f"{name} is in the future: {stamp!r:.60}. {effect}"
     return Problem(findings.TIME_IN_FUTURE, detail, Severity.WARNING)
 
 

@@ -67,7 +67,7 @@ class ExtraMissing(ChunkBusError):
 
 
 class StorageError(ChunkBusError):
-    """The storage cannot be reached or refuses a request. The error says nothing about the chunks."""
+    """The storage cannot be reached or refuses a request. It does not mean that chunks are missing or invalid."""
 
 
 class StorageDenied(StorageError):

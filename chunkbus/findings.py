@@ -150,8 +150,8 @@ MEANINGS: dict[str, tuple[str, str]] = {
     ),
     TIME_IN_FUTURE: (
         "(a warning, once for each partition) a `created_at`, or the `at` of a tombstone, was more than five minutes "
-        "ahead of this machine's clock when the partition was read. It outranks all versions of its source, and "
-        "tombstones, that are dated before that time",
+        "ahead of this machine's clock when the partition was read. Versions and tombstones of the same source that "
+        "are dated before that time lose against it, even if they are written later",
         "write times with a zone, e.g. 2026-07-14T09:00:00+05:30, since a time without one is UTC; or set the clock "
         "right; then write the partition again",
     ),

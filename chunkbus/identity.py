@@ -134,6 +134,6 @@ def family_key(parent: str, tenant: str | None) -> str:
 
 
 def tenant_key(tenant: str | None) -> str | None:
-    """The field by which sinks filter tenants. A hash, because some engines ignore case and would
-    confuse the tenants `A` and `a`."""
+    """The value by which sinks filter tenants. A hash, because some engines ignore case and would confuse the tenants
+    `A` and `a`."""
     return None if tenant is None else sha256_hex(tenant.encode())

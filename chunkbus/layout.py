@@ -98,7 +98,8 @@ class BusRoot:
 
     @property
     def mistake(self) -> str | None:
-        """Why this is not the path of any root, whether or not its chunks are gone; None if it may be one."""
+        """Why this cannot be a bus root (it is a file, or a folder inside a root); None if it may be one, even if its
+        chunks are missing."""
         if self.bucket is None and self.path.is_file():
             return f"{self.address} is a file: name the folder that contains canonical/ and manifest/"
         if self.bucket is None and self.path.name in dict(_FOLDERS) and BusRoot(self.path.parent).exists:

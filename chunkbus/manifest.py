@@ -129,7 +129,7 @@ def examine_manifest(key: str, data: bytes) -> list[Problem]:
 
 
 def examine_times(manifest: Manifest) -> list[Problem]:
-    """A warning about its first time that is in the future."""
+    """At most one warning: about the first of the manifest's times that is in the future."""
     stamp = first_in_future([manifest.created_at, *(each.at for each in manifest.tombstones if each.at)])
     name = "created_at" if stamp == manifest.created_at else "tombstones.at"
     return [time_in_future(f"the manifest's {name}", stamp)] if stamp else []

@@ -3,8 +3,9 @@
 import sys
 
 INDIC_SIGN = r"(?!\w)[\u0900-\u0963\u0966-\u0dff]"
-r"""Vowel signs and the like of the scripts of India and Sri Lanka. They are parts of words, but not in `\w`. It must
-not match letters, too: an expression that repeats letters and these signs would take forever."""
+r"""Vowel signs and the like of the scripts of India and Sri Lanka. They are parts of words, but not in `\w`. The
+lookahead excludes letters: if an expression that repeats letters and signs could match a letter in two ways, matching
+could take forever."""
 LETTER = rf"(?:[^\W_]|{INDIC_SIGN})"
 """A letter, vowel sign or digit."""
 _HAS_POSSESSIVE_GROUPS = sys.version_info >= (3, 11, 5)

@@ -59,7 +59,7 @@ def settled_signatures(paths: Collection[Path]) -> tuple[list[Signature], bool]:
         signatures = signatures_of(paths)
         remaining = [signature.settles_in_ns(time.time_ns()) for signature in signatures]
         waits = [each for each in remaining if each is not None]
-        if len(waits) < len(remaining):  # a file whose times are in the future never settles
+        if len(waits) < len(remaining):  # a file whose times are in the future does not settle
             return signatures, False
         if max(waits, default=-1) < 0:
             return signatures, True

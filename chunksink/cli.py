@@ -102,7 +102,7 @@ class LazyGroup(click.Group):
             raise click.NoSuchOption(error.option_name, message, ctx=error.ctx) from error
         except BrokenPipeError as error:  # the reader closed our output; click would exit with 1, our code for a bug
             raise click.exceptions.Exit(Exit.OUTPUT_CLOSED) from error
-        except EOFError as error:  # a bug, or a module that was cut off; click would report an interrupt
+        except EOFError as error:  # a bug, or a truncated .pyc file; click would report an interrupt
             raise RuntimeError(f"unexpected end of a file: {error}") from error
         except (KeyboardInterrupt, Exception) as error:
             if not isinstance(error, KeyboardInterrupt) and not _hidden_interrupt.is_set():

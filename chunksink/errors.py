@@ -11,8 +11,8 @@
     │   ├── StorageError         a bucket cannot be reached or refuses a request
     │   │   └── StorageDenied, StorageConflict
     │   └── StoreUnreadable, NewerStore    a database of chunksink is damaged, or written by a newer version
-    ├── IngestError              sources that cannot become chunks
-    │   ├── IngestRefused        the run could not start; nothing was written
+    ├── IngestError              reading sources and writing their chunks
+    │   ├── IngestRefused        the run stopped before it wrote anything
     │   │   └── IngestBrake      it would remove a large share of the chunks
     │   └── IngestBusy           another ingest is using the home
     ├── RebuildError             building an index

@@ -50,8 +50,8 @@ class Exit(IntEnum):
     LOCKED = 7, "another process is writing the same thing"
     BRAKE = (
         8,
-        "a run would remove a large share of the index, or an `ingest` of the chunks; the index is unchanged, and so "
-        "are the chunks, unless `ingest --sync` stopped at its sync",
+        "a run would remove a large share of the index, or an `ingest` would remove a large share of the chunks; "
+        "nothing was removed, but if `ingest --sync` stopped at its sync, the chunks are already written",
     )
     OTHER_PLAN = 9, "the named plan is out of date; nothing was written: plan again"
     ENDPOINT_CHANGED = (

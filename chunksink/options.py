@@ -144,8 +144,8 @@ def config_from(*, uses_sinks: bool = True, **flags: Any) -> Config:
     if uses_sinks and config.has_default_sinks and unused and MEILI_URL not in os.environ:
         note(f"note: {unused[0]} has options, but is not used: no setting names it in `sinks`", severity="warning")
     if kept is not config:
-        stays = f"note: {MEILI_URL} is set, but the words of this index are in fts, which stays in use"
-        note(f"{stays}. To move it to Meilisearch, set `sinks` in {CONFIG_FILE}")
+        stays = f"note: {MEILI_URL} is set, but this index has its keyword search in fts, which stays in use"
+        note(f"{stays}. To move the index to Meilisearch, set `sinks` in {CONFIG_FILE}")
     return kept
 
 

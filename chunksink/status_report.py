@@ -79,7 +79,7 @@ def _compared(coverages: list[Coverage]) -> str:
     if not syncs:
         return "nothing yet: the index has no chunks"
     compared = f"every source at least once since {_minute(since)}" if since else "not yet every source"
-    takes = f"one round takes at most {counted(syncs, 'sync')}"
+    takes = f"each sync compares some sources, at most {counted(syncs, 'sync')} compare all"
     return f"{compared}; {takes}. Sources of over {LARGEST:,} chunks are left to `chunksink verify`"
 
 

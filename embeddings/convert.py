@@ -159,8 +159,11 @@ def _compare(ours: Vectors, theirs: Vectors, least: float) -> None:
     norms, expected = np.linalg.norm(ours, axis=1), np.linalg.norm(theirs, axis=1)
     cosines = (ours * theirs).sum(axis=1) / (norms * expected)
     if not (cosines.min() >= least and np.allclose(norms, expected, rtol=_NORM_TOLERANCE)):
-        longest = (norms / expected).max()
-        raise GraphUnavailable(f"its vectors differ from the model's: cosine {cosines.min():.5f}, norm x {longest:.3f}")
+        ratios = norms / expected
+        raise GraphUnavailable(
+            f"its vectors differ from the model's: least cosine {cosines.min():.5f}, lengths {ratios.min():.3f} to "
+            f"{ratios.max():.3f} times the model's"
+        )
 
 
 def _is_transient(error: BaseException | None) -> bool:

@@ -74,7 +74,7 @@ class EncoderPool:
             loaded.encoder.close()
 
     def _take(self) -> _Loaded | None:
-        """The kept encoder, which is kept no longer; None if this process has none."""
+        """Take the kept encoder out of the pool; None if there is none of this process."""
         with self._lock:
             loaded, self._idle = self._idle, None
         return loaded if loaded is not None and loaded.process == os.getpid() else None

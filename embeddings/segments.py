@@ -11,7 +11,7 @@ import hashlib
 import io
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ from chunksink.chunkbus.storage import Entry, Storage
 from chunksink.embeddings.cache import Origin, Row, VectorCache, rows_of_vectors
 from chunksink.embeddings.encoder import ModelInfo, Vectors
 from chunksink.embeddings.errors import SegmentUnreadable
+from chunksink.embeddings.maintenance import Progress
 from chunksink.embeddings.references import TEXT_BYTES, raw_fingerprint
 from chunksink.embeddings.rows import COLUMNS, flaw
 
@@ -38,9 +39,6 @@ _MOST_NUMBERS = 2**16
 _SUFFIX = ".arrow"
 _NAME = re.compile(rf"[0-9a-f]{{64}}{re.escape(_SUFFIX)}")
 _VERSION = b"1"
-
-Progress = Callable[[int], object]
-"""Called with the number of rows just done."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -204,9 +202,10 @@ def _import(cache: VectorCache, segment: Segment, name: str, report: ImportRepor
 
 
 def _ranges(rows: int, most: int) -> Iterable[tuple[bytes, bytes]]:
-    """Divides the space of text hashes into equal ranges, so many that each has at most about `most` of the `rows`.
+    """Divides the space of text hashes into equal ranges: enough that each has about `most` rows or fewer.
 
-    The number of ranges is a power of two. So a growing cache keeps its ranges until their number doubles.
+    `rows` is the number of all rows. The number of ranges is a power of two. So a growing cache keeps its ranges until
+    their number doubles.
     """
     count = 1
     while count * most < rows:

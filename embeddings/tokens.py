@@ -101,7 +101,7 @@ def batches(pieces: Iterable[TokenWindow], budget: int, step: int = 1) -> Iterat
 
 
 def padded(batch: Sequence[TokenWindow], layout: Layout, step: int = 1) -> Arrays:
-    """The model's input arrays for a batch: a multiple of `step` wide, but not wider than its longest input."""
+    """The model's input arrays for a batch: a multiple of `step` wide, but not padded beyond the model's maximum."""
     longest = max(len(piece.ids) for piece in batch)
     width = max(longest, min(_rounded_up(longest, step), layout.max_length))
     ids = np.full((len(batch), width), layout.pad_id, dtype=np.int64)

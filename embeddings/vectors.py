@@ -67,8 +67,8 @@ class EmbedReport:
 
     @property
     def reused(self) -> int:
-        """Items whose vector was in the cache, or was computed for an earlier item. Vectors of workers
-        count in `encoded` at once, but in `texts` only when their items are returned. Until then this is too low."""
+        """Items whose vector was in the cache, or was computed for an earlier item. A vector counts in `encoded` as
+        soon as it is computed, its item in `texts` only when it is returned. Until then this is too low."""
         return max(0, self.texts - self.encoded - self.refused)
 
 

@@ -1,8 +1,7 @@
 """The validation checklist of the chunking specifications (section 11).
 
 Every document that is cut by `chunk_document` must pass it before it is written, and `chunksink validate --chunking`
-repeats it on partitions. Tokens
-and ids are computed again from the record alone.
+repeats it on partitions. Tokens and ids are computed again from the record alone.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Writes the link artifact of a partition: `links/<key>.jsonl` below the bus root, one link and its target a line.
+"""Writes the link artifact of a partition: `links/<key>.jsonl` below the bus root. Each line is a link and its target.
 
 A run removes it before it writes the partition, and creates it again after all partitions: a kill leaves no outdated
 one. A partition's links are resolved when it is written or its artifact is missing; `--checksum` resolves all.

@@ -59,9 +59,9 @@ class Notice:
     """A remark about a file or a record: what was not read, or was read otherwise than its author may expect.
 
     `code` is one of `codes` or of the contract's findings. Failures are reported one by one, up to a limit for each
-    file; other notices are only counted. A record that was not read keeps its last good chunks, unless the records of
-    its family that were read have another version: then those alone are the family. `line` is a line, or the number of
-    a record in an array."""
+    file; other notices are only counted. If some records of a family were not read, the family keeps its last good
+    chunks while they are of the same version and more numerous; otherwise the records that were read replace them.
+    `line` is a line, or the number of a record in an array."""
 
     code: str
     reason: str

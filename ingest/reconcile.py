@@ -1,14 +1,15 @@
 """Stage 4: compares the families from the sources with those in the partitions, as one diff in SQL.
 
 The results are the tables `arrival` and `departure`. If several files contain a family, the last of them by name
-counts, read now or unchanged. An equal family is not touched: it keeps its `created_at`, and nothing is indexed again.
+counts, whether this run read it or it is unchanged. An equal family is not touched: it keeps its `created_at`, and
+nothing is indexed again.
 Vanished sources, and records that vanished from a file, keep their chunks unless they are pruned.
 """
 
 import sqlite3
 from dataclasses import dataclass
 
-from chunksink.chunkbus.brake import LEAST_CHUNKS, SHRUNK, is_large_loss
+from chunksink.chunkbus.brake import LEAST_CHUNKS, SHRUNK_DIVISOR, is_large_loss
 from chunksink.ingest.codes import SOURCE_IN_ANOTHER_FILE
 from chunksink.ingest.discover import Discovery
 from chunksink.ingest.errors import IngestBrake, IngestRefused
@@ -147,7 +148,7 @@ select stored.name, stored.chunks - now.chunks as lost from stored join (
   select family, chunks from arrival join draft using (family, uri)
   union all select family, 0 from departure where reason = '{EMPTIED}'
 ) as now using (family)
-where now.chunks * {SHRUNK} < stored.chunks order by lost desc, stored.name
+where now.chunks * {SHRUNK_DIVISOR} < stored.chunks order by lost desc, stored.name
 """
 
 

@@ -1,16 +1,18 @@
-"""Builds the indexes from the chunks and keeps the two equal. Uses protocols of sinks and encoders, never an engine.
+"""Builds the indexes from the chunks and keeps the two equal. It reaches engines and models only through the protocols
+of `sinks` and `embeddings`.
 
 | bus | the folder or bucket with the chunks; each partition is one file of chunks and its manifest |
 | source, family | what chunks were cut from (a file, a record); a family is all chunks of one source of one tenant |
-| tombstone | an entry in a manifest that withdraws a source or a document |
+| tombstone | an entry in a manifest that withdraws a source, or the version of it with one `document_id` |
 | projection | the rules that make documents from chunks; every sink stores the same documents |
 | home | the folder with `state.db`, the cache of vectors and the records of runs |
 | sink, build | an engine that stores an index, such as `chroma`; one complete index in it |
 | generation | a build in each sink; readers see the builds of the live generation |
 | marker, stamp | the marker in a build names its home; its stamp changes with every write, which reveals old copies |
 | receipt, intent | a receipt records what a build has confirmed of a family; an intent, that a write has started |
-| drift | the documents in an engine differ from the receipts |
-| held | kept unchanged: a partition is missing or invalid, sources share a chunk id, or partitions split a source |
+| drift | the documents in an engine differ from the chunks that were last read |
+| held | kept unchanged: a partition is missing or invalid, sources share a chunk id, or one version of a source is
+divided between partitions |
 | brake | stops a run that would remove a large share of the index |
 
 | the chunks on the bus now | `intake`, `catalog_rows`, `family_versions`, `catalog`, `families` |

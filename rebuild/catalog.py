@@ -35,7 +35,8 @@ Projected = tuple[str, int, str]
 
 
 class TextPlace(NamedTuple):
-    """Where a chunk with this text and this context is, and their hashes. Some models embed the context first."""
+    """The place of a chunk, and the hashes of its text and of its context. Some models read the context before the
+    text."""
 
     partition: str
     place: Place

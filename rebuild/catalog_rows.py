@@ -1,7 +1,7 @@
 """Updates the rows of a partition's chunks when its file changes, and records former texts and documents of sources.
 
-Unchanged lines keep their rows even at other places. So a small change costs little more than reading the file. A line
-is identified by its hash. No line occurs twice, because no chunk id does.
+Unchanged lines keep their rows even if they have moved within the file. So a small change costs little more than
+reading the file. A line is identified by its hash. No line occurs twice, because no chunk id does.
 """
 
 from __future__ import annotations

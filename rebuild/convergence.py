@@ -74,7 +74,8 @@ class Convergence:
         return scanned
 
     def plan(self, empty: Sequence[str] = ()) -> Plan:
-        """The plan for the targets that answer, and for `empty` builds, which do not exist yet."""
+        """The plan for the targets that answer, and for `empty` builds: those that do not exist, or will be written
+        anew."""
         db, builds = self.session.state.db, [target.build_id for target in self._answering()]
         for page in unhashed(db, builds):
             self.session.reader.project(page)
@@ -189,8 +190,8 @@ class Convergence:
         self._note_projection()
 
     def _has_confirmed_count(self, target: Target, receipts: Receipts) -> bool:
-        """Whether the build has as many documents as its receipts say. With open intents that is unknown: then True,
-        so that nothing is scanned, if the next plan writes or removes all families with intents."""
+        """Whether the build has as many documents as its receipts say. With open intents that is unknown. Then it is
+        True, so that nothing is scanned, if the next plan writes or removes every family with an intent."""
         if receipts.has_intents():
             return not receipts.has_lasting_intents(removals=self.session.catalog.is_whole())
         return target.build.count() == receipts.documents()

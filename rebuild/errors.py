@@ -70,7 +70,7 @@ class Removal:
     flag: str
     """The flag that allows it."""
     chunks: int = 0
-    """Chunks that are removed with the sources."""
+    """Chunks that are removed with these sources, and from sources that shrink."""
 
     @property
     def sources(self) -> str:
@@ -79,7 +79,8 @@ class Removal:
 
 
 class Brake(RebuildError):
-    """A large share of the index would be removed; the live one is untouched."""
+    """A run would remove a large share of the live index, or an engine refused a large share of a new one. The live
+    index is untouched."""
 
     def __init__(self, removal: Removal, message: str) -> None:
         super().__init__(message)

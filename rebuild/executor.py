@@ -117,7 +117,8 @@ class Executor:
         return list(np.split(rows, np.cumsum([len(projected.documents) for projected in families])[:-1]))
 
     def _write(self, batch: _Batch) -> None:
-        """Write intents, then to all engines in parallel, then receipts. Runs in a thread with its own connection."""
+        """Record intents, write to all engines in parallel, then record receipts. Runs in a thread with its own
+        connection."""
         answering = self._answering()
         with span("batch", families=len(batch.families)), self.lock(), State(self.session.state.home) as state:
             Catalog(state).note_projected(batch.projected)

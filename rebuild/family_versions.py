@@ -1,8 +1,9 @@
 """Decides for each changed family which version is current, and whether the family is held.
 
-The version with the newest time (`rank`) wins. A tombstone, which withdraws a source or a document, retires older
-versions. `family_version` lists every version in each partition, `last_version` the last one in each, and `current` the
-one that counts. All of it is SQL about the families in `undecided`, so the cost depends on the size of the change.
+The version with the newest time (`rank`) wins. A tombstone names a source or a `document_id`; it retires versions that
+are older than itself. `family_version` lists every version in each partition, `last_version` the last one in each, and
+`current` the one that counts. All of it is SQL about the families in `undecided`, so the cost depends on the size of
+the change.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ group by c.family, c.partition
 
 _OF_TENANT = "(t.tenant_id is null or s.family = family_key(s.parent_id, t.tenant_id))"
 # A tombstone that names a source retires versions of this source in other partitions that are older than the tombstone
-# (first branch). One that names a document retires the version with this document, if it is older than the tombstone,
-# and all older versions of its source (second branch): an older text must not come back.
+# (first branch). One that names a `document_id` retires the version that has it, if it is older than the tombstone, and
+# all older versions of its source (second branch): an older text must not come back.
 _DECIDE_CURRENT = f"""
 create temp table decided as
 with mine as (select * from last_version where family in (select family from undecided)),
@@ -58,7 +59,7 @@ select family, partition, reading_id, source_checksum, first_offset, chunks, con
 ) where place = 1
 """
 
-# Projected hashes stay valid while the lines of a family are the same, even at other places.
+# Projected hashes stay valid while the lines of a family are the same, even if they have moved within the file.
 _KEEP_CURRENT = """
 insert into current (family, partition, reading_id, source_checksum, first_offset, chunks, content)
 select family, partition, reading_id, source_checksum, first_offset, chunks, content from decided where true

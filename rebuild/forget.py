@@ -64,7 +64,8 @@ class ForgetReport:
     documents: dict[str, int]
     """Erased documents by build, in all generations."""
     texts: int
-    """Texts of the source, also former ones, that records or builds still have. Vectors of other former texts stay."""
+    """How many texts of the source, former ones included, were found in records or builds. Vectors of former texts that
+    were found in neither stay in the cache."""
     vectors: int
     run_records: int
     """Lines of run records that named the source."""

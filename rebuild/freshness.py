@@ -37,9 +37,9 @@ class Freshness:
     deep_verified: float | None
     deep_verdict: str | None
     has_drift: bool
-    """A `verify` found differences in a build that is still live, or a sink that still has no build. Since then, no
-    run compared everything there that this `verify` found wrong, and no `verify` of at least the same depth succeeded.
-    """
+    """A `verify` found differences in a build that is still live, or a sink that still has no build, and they may still
+    exist. A later `verify` of at least the same depth that succeeds shows that they are gone. So does a scan, or a
+    complete round of spot checks, unless the differences were in vectors or in sources that rounds leave out."""
     failed_run: RunRecord | None
     """The last verify, sync, repair or rebuild, if it failed; else the last ingest, if it failed."""
 
@@ -126,7 +126,7 @@ def failed_run(home: Path) -> RunRecord | None:
 
 
 def _last_result(home: Path, *commands: str) -> RunRecord | None:
-    """The last of these runs that ended, and was neither interrupted nor refused."""
+    """The last of these runs that ended, except those that were interrupted or did nothing (`NO_FAILURES`)."""
     for run in past_runs(home, *commands):
         if run.finished and run.status != "interrupted" and run.error not in NO_FAILURES:
             return run

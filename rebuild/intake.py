@@ -60,7 +60,8 @@ class Intake:
     _warnings: dict[str, list[Finding]] = field(default_factory=dict, init=False)
 
     def warnings(self, limit: int) -> tuple[Finding, ...]:
-        """The first warning of each code in each partition that was accepted, except values of custom fields."""
+        """For each partition that this run read and accepted, the first warning of each code. Warnings about values of
+        custom fields are left out."""
         return tuple(islice(chain.from_iterable(self._warnings.values()), limit))
 
     def pending(self, *, reread: bool = False) -> list[str]:
@@ -93,7 +94,8 @@ class Intake:
                 self._read(key, on_bytes, workers)
 
     def _note_misnamed(self) -> None:
-        """Record files without a valid key. They are not partitions, so no family is held because of them."""
+        """Note a finding for each file whose name is no valid partition key. Such files are not partitions, so no
+        family is held because of them."""
         detail = "no partition can have this name"
         findings = [Finding(PARTITION_KEY, Severity.ERROR, name, None, detail) for name in self.root.misnamed_files()]
         with write_transaction(self.state.db):

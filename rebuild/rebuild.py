@@ -91,7 +91,7 @@ class Rebuild:
     outcome: RunOutcome = field(default_factory=RunOutcome)
     live: Generation | None = None
     recovered: Sequence[str] = ()
-    """Builds whose receipts were lost, and were recreated by a scan."""
+    """Builds whose lost receipts were recreated by a scan."""
 
     def run(self) -> Generation:
         """Fill a generation, verify it and make it live; returns it. Continues an unfinished one of the same kind."""

@@ -50,7 +50,7 @@ class Recall:
     questions: int
     documents: int
     deleted: float
-    """The share of deleted vectors that each search still visits; 0 if unknown."""
+    """The share of the vectors in the engine's index that are deleted, but that searches still visit; 0 if unknown."""
 
     @property
     def is_low(self) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from chunksink.chunkbus.brake import LEAST_CHUNKS, LEAST_SOURCES, SHRUNK, is_large_loss
+from chunksink.chunkbus.brake import LEAST_CHUNKS, LEAST_SOURCES, SHRUNK_DIVISOR, is_large_loss
 from chunksink.rebuild.catalog import HeldFamily
 from chunksink.rebuild.errors import Brake, Removal
 from chunksink.rebuild.families import source_names
@@ -34,7 +34,7 @@ from {_RECORDED} group by family having had > 0
 # Families that a run would remove (their `chunks` is null), and families that would lose most of their chunks.
 _LOST = f"""
 select family, had, chunks from ({_CONFIRMED}) left join current using (family)
-where family not in (select family from held) and (chunks is null and :removals or chunks * {SHRUNK} < had)
+where family not in (select family from held) and (chunks is null and :removals or chunks * {SHRUNK_DIVISOR} < had)
 """
 # `held` also has families that were withdrawn before their partition was lost. They are in no index, so they are left
 # out here.
@@ -100,8 +100,8 @@ def brake_refusals(db: Database, sink: str, live_build: str, new_build: str, all
 
 
 def held_families(db: Database, root: BusRoot, builds: Sequence[str], limit: int = -1) -> list[HeldFamily]:
-    """Families that stay in these builds unchanged, and why. The first hundred without a recorded name get theirs
-    from their chunks."""
+    """Families that are held: they stay unchanged in these builds, or missing from them. The first hundred without a
+    recorded name get theirs from their chunks."""
     label = f"select max(label) from {_RECORDED} and family = h.family"
     select = f"select h.*, coalesce(({label}), '') from ({_HELD}) h order by family limit :limit"
     held = [HeldFamily(*row) for row in db.execute(select, _named(builds) | {"limit": limit})]

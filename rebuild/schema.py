@@ -40,8 +40,8 @@ create table generation (
 -- Generations may share a build.
 create table build (
     generation text references generation (id), sink text, id text, primary key (generation, sink));
--- The build that each sink's public name shows: the name by which other programs find the index. It also has sinks
--- that are no longer configured.
+-- The build shown under each sink's public name, by which other programs find the index. The table also has rows for
+-- sinks that are no longer configured.
 create table public (sink text primary key, build text);
 -- The target of a flip that has begun.
 create table flipping (generation text primary key);
@@ -50,9 +50,8 @@ insert into pointer values (null, null);
 create table pace (what text primary key, amount real, seconds real);
 """
 _CATALOG = """
--- `reading_id`: the last time that the partition was read and valid. If it is missing or invalid now, it keeps the
--- chunks of that time. If it was never valid, `checksum` is null. If `signature` is null, the next refresh reads the
--- partition again.
+-- `reading_id` identifies the last reading that was valid. A partition that is missing or invalid now keeps the chunks
+-- of that reading. If it was never valid, `checksum` is null. If `signature` is null, the next refresh reads it again.
 create table partition (
     reading_id integer primary key autoincrement, key text not null unique, signature text, state text not null,
     manifest text, checksum text, created_at text);
@@ -112,7 +111,8 @@ create view family_chunk as
     where c.source_checksum is u.source_checksum;
 """
 _RECORDS = """
--- `confirmed`: how many documents the build had before a scan found that the family differs.
+-- `confirmed`: how many documents the build had, if a scan found that the family differs or made the receipt; else
+-- null.
 create table receipt (
     build text, family text, family_hash text, documents integer, label text, confirmed integer,
     primary key (build, family)) without rowid;

@@ -105,8 +105,8 @@ class Session:
         self.seconds[name] = self.seconds.get(name, 0.0) + seconds
 
     def note_totals(self) -> None:
-        """Add the work of this run to the totals of the home. If another run has the lock, raises HomeLocked: after a
-        wait if vectors were computed, which cost most, else at once."""
+        """Add the work of this run to the totals of the home. Raises HomeLocked if another run has the lock. Only a run
+        that computed vectors, the most expensive work, waits for the lock first."""
         work = defaultdict[tuple[str, str], float](float)
         work |= {("seconds", name): seconds for name, seconds in self.seconds.items()}
         for embedder in self.embedders.opened:

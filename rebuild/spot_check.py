@@ -3,8 +3,8 @@
 The marker and the number of documents of a build stay the same when another program overwrites documents. So every
 sync also compares the content of a part. A part is a hundredth of the build, within
 `LEAST_DOCUMENTS` and `MOST_DOCUMENTS`; for some builds ten times as much. So a pass over the whole build, called a
-round, takes a known number of syncs. Sources that are held, that differ anyway, or that are larger than `LARGEST` are
-left out.
+round, takes a known number of syncs. Left out are sources that are held, sources that the next plan writes anyway, and
+those with more than `LARGEST` documents.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SHARE = 100
 LEAST_DOCUMENTS, MOST_DOCUMENTS = 20, 200
 """Documents of one part, unless a single source has more."""
 LARGEST = 2000
-"""Most documents of a source. Larger sources are left to `verify`: reading one takes longer than an idle sync."""
+"""Sources with more documents are left to `verify`: reading one takes longer than an idle sync."""
 AT_REST_FACTOR = 10
 """For builds with `SupportsUnchanged`, parts are this many times larger. An idle sync opens such a build only for this
 check, and opening it takes as long as comparing a part of this size."""

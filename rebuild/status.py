@@ -102,7 +102,8 @@ class BusStatus:
     chunks: int
     superseded: int
     pending: tuple[str, ...]
-    """Partitions that are new, changed or gone since they were last read, or were read with other custom fields."""
+    """Partitions that are new, changed or gone since they were last read, or were read with other rules: custom fields,
+    `require_source_checksum`, or the validation of another version."""
     broken: tuple[BrokenPartition, ...]
 
 

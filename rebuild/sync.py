@@ -101,8 +101,8 @@ def _build_all(session: Session, options: SyncOptions) -> RunReport | None:
 
 
 def _build_sink(session: Session, sink: Sink, options: SyncOptions, outcome: RunOutcome) -> None:
-    """Add a build of this sink to the live generation, which keeps all others, also of sinks that are no longer
-    configured. If that fails, the other sinks are synced nevertheless."""
+    """Make a new live generation with a build of this sink. It shares all other live builds, also those of sinks that
+    are no longer configured. If that fails, the other sinks are synced nevertheless."""
     try:
         with session.rebuild_lock():
             with session.lock(WAIT_SECONDS):

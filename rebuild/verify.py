@@ -82,8 +82,8 @@ class VerifyReport:
     held: int
     """Sources that were not compared, because their chunks are missing, invalid or contradictory."""
     unread: tuple[str, ...]
-    """Partitions that are missing or invalid. If there are any, documents whose source they may have do not count
-    as extra."""
+    """Partitions that are missing or invalid. While there are any, documents of families that are not in the catalog
+    do not count as extra, since these partitions may contain them."""
 
     def __repr__(self) -> str:
         drifted = ", ".join(name for name, sink in self.sinks.items() if not sink.ok)

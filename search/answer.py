@@ -93,7 +93,7 @@ class SearchHit:
 
     @property
     def highlights(self) -> list[str]:
-        """The words of the text that match the query."""
+        """The words of the snippet that match the query."""
         return [piece.text for piece in self.snippet if piece.match]
 
     def as_json(self, *, explain: bool = False) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Cuts the parts of texts that views show with hits, without markup."""
+"""Chooses the part of a text that views show with a hit, and removes its markup."""
 
 import re
 from collections import Counter
@@ -26,8 +26,8 @@ _TAG = re.compile(r"<!--.*?-->|<[/!?A-Za-z][^<>]*>", re.DOTALL)
 _FENCE_OR_ID = re.compile(r"^:{3,}[ \t]*[\w-]*(?:\n|\Z)|[ \t]+\{[ \t]*#[^{}\n]*\}\Z", re.MULTILINE)
 _ROLE = re.compile(r"(?<![\w`:])(?::[A-Za-z][\w+.-]*){1,3}:`[~!]?([^`<>]{1,500}?)(?:\s*<[^`<>]{1,500}>)?`(?![`\w])")
 _LATIN_LETTER = r"[^\W_]"
-"""As `LETTER` beside ASCII words. A search compiles a pattern of its own, which takes ten times as long with
-`LETTER`."""
+"""Replaces `LETTER` if all found words are ASCII. Each search compiles its own pattern, and `LETTER` makes that take
+ten times as long."""
 _IS_LETTER = re.compile(LETTER).match
 _BETWEEN_WORDS = re.compile(rf"(?<={LETTER})(?:(?!{LETTER}).)+(?={LETTER})", re.DOTALL)
 SPACELESS = "\u0e00"  # most letters from here on have no spaces between words
@@ -79,7 +79,7 @@ def pattern_of(snippets: Iterable[Sequence[Piece]]) -> re.Pattern[str]:
         words.setdefault((begins, ends), set()).add(word)
     whole = words.get((True, True), set())
     for bounds in words.keys() - {(True, True)}:
-        words[bounds] -= whole  # a part of a word in one text is not marked in the words of all others
+        words[bounds] -= whole  # what is a whole word in any text is marked only as a whole word
     letter = _LATIN_LETTER if all(word.isascii() for of_kind in words.values() for word in of_kind) else LETTER
     before, after = f"(?<!{letter})", f"(?!{letter})"
     patterns = [
@@ -93,8 +93,8 @@ def pattern_of(snippets: Iterable[Sequence[Piece]]) -> re.Pattern[str]:
 def snippet(found: Sequence[Piece], document: Document, words: re.Pattern[str]) -> tuple[Piece, ...]:
     """The part of the text with the most distinct found `words`. `found` is the engine's snippet, which marks them.
 
-    It leaves out markup, and the headings that views show above the text. If the found words occur only in headings,
-    the headings are kept. If they occur only in markup, as in the address of a link, the markup is kept.
+    The result has no markup, and none of the headings that views show above the text. If the found words occur only in
+    headings, the headings are kept. If they occur only in markup, as in the address of a link, the markup is kept.
     """
     whole = "".join(piece.text for piece in found).strip("…")
     before = takewhile(lambda piece: not piece.match, found)
@@ -150,9 +150,9 @@ def _best(text: str, words: re.Pattern[str]) -> tuple[Piece, ...]:
 
 
 def _words_with_bounds(found: Sequence[Piece]) -> Iterator[tuple[bool, str, bool]]:
-    """Patterns of the marked words, each with whether a word begins and ends there. It does not if the engine found a
-    part of a word."""
-    around = ["", *(piece.text.strip("*~`") for piece in found), ""]  # these may split a word
+    """For each marked piece: whether a word begins at its start, its pattern, and whether a word ends at its end. The
+    engine may have found only a part of a word."""
+    around = ["", *(piece.text.strip("*~`") for piece in found), ""]  # these characters may be in a word: **bo**ld
     for before, piece, after in zip(around, found, around[2:], strict=False):
         if piece.match and piece.text.strip():
             word = r"[\W_]+".join(map(re.escape, _BETWEEN_WORDS.split(piece.text)))

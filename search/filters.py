@@ -140,8 +140,9 @@ def parse_sort(written: str | None, fields: FieldSet = NO_FIELDS) -> Sort | None
     if name not in (*SORTABLE, *sortable):
         near = suggestion(name, [*SORTABLE, *sortable])
         if fields.get(name) is not None:
-            raise InvalidFilter(f"{name} cannot be sorted by: set sort = true in [fields.{name}], and sync")
-        raise InvalidFilter(f"{name!r:.100} cannot be sorted by{near}; these can: {', '.join((*SORTABLE, *sortable))}")
+            raise InvalidFilter(f"cannot sort by {name}: set sort = true in [fields.{name}], and sync")
+        possible = ", ".join((*SORTABLE, *sortable))
+        raise InvalidFilter(f"cannot sort by {name!r:.100}{near}; possible fields: {possible}")
     return Sort(_in_documents(name, sortable), descending=written.startswith("-"))
 
 
@@ -206,7 +207,7 @@ def _known(name: str, known: Mapping[str, FilterField], fields: FieldSet) -> Fil
         return known[name]
     if fields.get(name) is not None:
         raise InvalidFilter(f"{name} cannot be filtered: [fields.{name}] has filter = false")
-    near = suggestion(name.rpartition(".")[2], known)  # of metadata.topic, only topic is a name
+    near = suggestion(name.rpartition(".")[2], known)  # for metadata.topic, names like topic
     raise InvalidFilter(f"{name!r:.100} cannot be filtered{near}; these fields can: {', '.join(sorted(known))}")
 
 

@@ -25,7 +25,7 @@ from chunksink.sinks.reader import (
     KeywordReader,
     Reader,
     VectorReader,
-    unknown,
+    no_families,
 )
 
 REMEDY = "run `chunksink sync` if such a sink is configured"
@@ -81,7 +81,7 @@ class SemanticLeg:
     encode: Callable[[str], Vectors]
     sink: str
     build_id: str
-    families: FamiliesOf = unknown
+    families: FamiliesOf = no_families
     floor: Callable[[], float | None] = lambda: None
     """The similarity below which documents are hardly related; known after the first query."""
 
@@ -208,7 +208,7 @@ class LegQueries:
         self._queries: dict[str, LegQuery] = {}
         self.failed = failed
         self.moved = False
-        self.phrases_required = True
+        self.phrases_enforced = True
         """Whether every hit contains the quoted phrases."""
 
     def begin(self, question: Question, filters: Sequence[Filter], words: KeywordLeg | None) -> None:
@@ -228,7 +228,7 @@ class LegQueries:
         phrases = phrases_of(question.text)
         if not phrases:
             return None
-        self.phrases_required = False
+        self.phrases_enforced = False
         if words is None:
             return None
         try:
@@ -241,7 +241,7 @@ class LegQueries:
         if marker is None or marker.build_id != words.build_id:
             self.moved = True
             return None
-        self.phrases_required = True
+        self.phrases_enforced = True
         return tuple(hits)
 
     def ask(self, depth: int) -> dict[str, list[Hit]]:

@@ -96,8 +96,8 @@ def _split_file(source: str) -> tuple[str, str]:
 
 
 def _fragment(document: Document, source_fragment: str) -> str:
-    """The fragment of the source, extended by the place of the chunk. A fragment without `=` is an anchor, which
-    nothing can follow."""
+    """The fragment of the source, extended by the place of the chunk. A fragment without `=` is an anchor: nothing can
+    be appended to it."""
     if source_fragment and "=" not in source_fragment:
         return source_fragment
     places = list(_places(document))

@@ -97,7 +97,8 @@ def neighbours(legs: Legs, access: Access, documents: Sequence[Document], distan
 
 
 def _append_neighbour(side: list[Document], found: Document | None) -> None:
-    """Append a neighbour that is not there yet, if it is of the same source; by now another source may have its id."""
+    """Append a neighbour that is not there yet, if it is of the same source. Since the link to it was stored, another
+    source may have got its id."""
     if found is not None and found.parent_id == side[0].parent_id and all(found.id != one.id for one in side):
         side.append(found)
 

@@ -36,14 +36,14 @@ def notices(legs: Legs, question: Question, access: Access, queries: LegQueries,
     phrases = phrases_of(question.text)
     among = " that passes the filters" if question.filters else ""
     empty = queries.answered and not order.placed
-    if phrases and not queries.phrases_required:
+    if phrases and not queries.phrases_enforced:
         yield f"Some hits may lack {phrases}: phrases need keyword search, which is not available."
     elif phrases and empty:
         yield f"No text{among} contains {phrases}. Without quotes the words are searched one by one."
     if empty and not queries.failed:
         yield from _reasons(legs, question, access)
     for word, other in question.spelling.items():
-        is_replaced = word not in _WORD.findall(question.words)  # not in a phrase
+        is_replaced = word not in _WORD.findall(question.words)  # a misspelt word in a phrase is not replaced
         remedy = f"Searched for {other!r:.100} instead." if is_replaced else f"Did you mean {other!r:.100}?"
         yield f"No text contains {word!r:.100}. {remedy}"
     if _WORD.search(question.text) and order.placed and order.is_empty(KEYWORD):

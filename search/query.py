@@ -102,7 +102,7 @@ def _page(legs: Legs, access: Access, order: Order, question: Question) -> tuple
     missing: list[Hit] = []
     hits: dict[str, SearchHit] = {}
     for hit in _grouped(legs, access, order, question, missing):
-        hits.setdefault(hit.document.id, hit)  # a document may be shown for two chunks: the better place counts
+        hits.setdefault(hit.document.id, hit)  # a document may also replace a heading's chunk: the better place counts
         if len(hits) > question.last:
             break
     return list(hits.values())[question.offset : question.last], len(hits) > question.last, bool(missing)

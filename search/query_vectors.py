@@ -41,7 +41,8 @@ related."""
 
 
 class QueryEncoder:
-    """Encodes queries with the models that made indexes, each loaded for its first query. Thread-safe."""
+    """Encodes queries with the models that made indexes. Each is loaded once, at the latest for its first query.
+    Thread-safe."""
 
     def __init__(self, model_cache: Path | None = None) -> None:
         """`model_cache` is the folder of prepared models, the user's own by default."""
@@ -120,8 +121,8 @@ class QueryModel:
     def prepare(self) -> None:
         """Start to load the model in the background while the caller opens its engines.
 
-        If its OpenVINO graph must be made first, the first question loads it: that takes long, and a user can interrupt
-        a question, but not this thread.
+        If the model's OpenVINO graph does not exist yet, the first question makes it and loads the model. That takes
+        long, and a user can interrupt a question, but not this thread.
         """
         if self._settings.endpoint is None and not self._prepared:
             self._prepared = True

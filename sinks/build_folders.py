@@ -1,4 +1,4 @@
-"""The folders of embedded sinks: one per build, `<root>/<build_id>/`, created and removed as a whole.
+"""The folders of embedded sinks: one per build, `<root>/<build_id>/`, removed as a whole.
 
 A symbolic link is never a build: it is not listed, opened or removed.
 """

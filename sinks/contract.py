@@ -119,7 +119,8 @@ class Build(Protocol):
         `rewrite` names it. After the engine has confirmed the documents, the sink removes all other documents of these
         families. A document that has moved to another family is not removed, because the engine has it under
         its new family now. A refused document does not affect the others. If one call has a family twice, only the
-        later one counts. So the caller passes the parts of a family in separate calls.
+        later one counts. So the parts of a large family come in separate calls (`Family.first`, `Family.last`); its
+        other documents are removed only after the last part.
         """
 
     def delete(self, parent_ids: Sequence[str]) -> None:

@@ -19,7 +19,7 @@ from chunksink.sinks.fields import PROJECTION, Read
 
 MAX_TEXT = 8000
 """The most characters of a string that is no label: see `CustomField.is_label`."""
-MAX_MEMBERS = 1000
+MAX_MEMBERS_OF_ALL_LISTS = 1000
 """The limit of all custom lists of a document together. More than 5,461 members make a build of Chroma unreadable."""
 MAX_METADATA = 100
 MAX_METADATA_TEXT = 1000
@@ -122,7 +122,7 @@ class FieldSet:
     def project(self, record: Record, document: Mapping[str, Any]) -> dict[str, Any]:
         """The fields `fields`, `fields_text` and `metadata` of the document. `document` has the other fields."""
         found = {field.name: value for field in self.fields if (value := field.read(record)[1]) is not None}
-        left = MAX_MEMBERS
+        left = MAX_MEMBERS_OF_ALL_LISTS
         for name, value in found.items():
             if isinstance(value, list):
                 found[name] = value[:left]
@@ -178,7 +178,7 @@ def _scalar(raw: Any) -> Any:
 
 
 def _is_field(path: str, raw: Any, document: Mapping[str, Any]) -> bool:
-    """Whether a field of the document has this whole value: the field `year` does not have a whole date."""
+    """Whether a field of the document already contains this value completely. `year` contains only a part of a date."""
     for rule in _RULES.get(path, ()):
         value = rule.read(raw)
         if value is not None and value == document[rule.name]:

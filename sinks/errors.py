@@ -68,7 +68,7 @@ class InvalidFilter(Refused):
 
 
 class RefusedData(Refused):
-    """The engine refuses something in the request; a smaller part may be accepted. Handled within the sink."""
+    """The engine refuses something in the request. Writes try again with a smaller part, which may be accepted."""
 
 
 @contextmanager

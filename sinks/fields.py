@@ -176,7 +176,7 @@ PROJECTION: tuple[FieldRule, ...] = (
     # --- source -----------------------------------------------------------------------------------------------
     FieldRule(
         "source_uri",
-        "name of the source: one from which `parent_id` may be computed (the first paths), else any other name it has",
+        "name of the source; the names that `parent_id` can be computed from come first, then others",
         (
             "provenance.source_uri",
             "provenance.source_ref",

@@ -52,7 +52,8 @@ def batches(items: Sequence[T], max_items: int) -> Iterator[Sequence[T]]:
 
 
 class Replacements:
-    """Families replaced or deleted since the last flush: the documents that each keeps, and the refused ones."""
+    """Families replaced or deleted since the last flush, and those whose last part has not come: the documents that
+    each keeps, and the refused ones."""
 
     def __init__(self) -> None:
         self._kept: dict[str, set[str]] = {}

@@ -106,7 +106,7 @@ class Sort:
 
     def __post_init__(self) -> None:
         if self.field not in SORTABLE and not is_custom(self.field):
-            raise InvalidFilter(f"{self.field!r} cannot be sorted by. Fields to sort by: {', '.join(SORTABLE)}")
+            raise InvalidFilter(f"cannot sort by {self.field!r}. Fields to sort by: {', '.join(SORTABLE)}")
 
 
 @lru_cache(maxsize=64)
@@ -211,11 +211,11 @@ class KeywordReader(Reader, Protocol):
 
     def snippets(self, query: str, ids: Sequence[str], filters: Sequence[Filter] = ()) -> dict[str, tuple[Piece, ...]]:
         """Parts of the texts of these documents around the matches, by id; some may have none. `filters` are those of
-        the search: statistics are limited to the documents that pass."""
+        the search: an engine that counts words to choose a part counts them only in the tenant's documents."""
 
     def max_score(self, query: str, filters: Sequence[Filter] = ()) -> float | None:
-        """About the score that a document with every word of the query would have. May be None if it is unknown, or if
-        a document has every word: then the caller uses the score of the best hit."""
+        """The approximate score that a document with every word of the query would have. May be None if it is unknown,
+        or if a document has every word: then the caller uses the score of the best hit."""
 
     def corrections(self, query: str, filters: Sequence[Filter] = ()) -> dict[str, str]:
         """A similar word for each query word that is missing from all documents that pass the filters. Empty for an
@@ -237,13 +237,13 @@ FamiliesOf = Callable[[Sequence[str]], Mapping[str, str]]
 """Maps document ids to families. Unknown documents and documents without text are left out."""
 
 
-def unknown(_ids: Sequence[str]) -> Mapping[str, str]:
+def no_families(_ids: Sequence[str]) -> Mapping[str, str]:
     return {}
 
 
 class VectorReader(Reader, Protocol):
     def query(
-        self, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = (), families: FamiliesOf = unknown
+        self, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = (), families: FamiliesOf = no_families
     ) -> list[Hit]:
         """The nearest documents that have a text, best first; the score is the cosine similarity.
 

@@ -30,9 +30,9 @@ _SINK = "meilisearch"
 def command() -> None:
     """Compare the index settings of Meilisearch with the settings file, and apply the file.
 
-    The file is meilisearch-settings.json beside the configuration file or in this folder, else the one shipped with
-    chunksink; the sink option settings_file names another. Every new index gets these settings. Settings that chunksink
-    needs are always applied: filterable fields, and one hit for each source.
+    The file is meilisearch-settings.json beside the configuration file or in the current folder, else the one shipped
+    with chunksink; the sink option settings_file names another. Every new index gets these settings. Settings that
+    chunksink needs are always applied: filterable fields, and one hit for each source.
     """
 
 

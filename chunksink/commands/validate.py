@@ -201,7 +201,7 @@ def _survey_lines(survey: Survey) -> Iterator[str]:
     if survey.unread or survey.unmapped:
         yield Note("docs/contract.md lists which paths and values each field reads.")
     if proposals := survey.proposals():
-        tables = "add these tables to chunksink.toml, with `search = true` for words to find"
+        tables = "add these tables to chunksink.toml (with `search = true` in a table, searches find its words, too)"
         yield f"To filter by them, {tables}, then run `chunksink sync`:"
         for table in proposals[:_SHOWN_PROPOSALS]:
             yield from ("", *(printable(line) for line in table))

@@ -75,7 +75,7 @@ class Format(ABC):
         return self
 
     def match(self, record: Record, *, is_alone: bool = False) -> Match:
-        """Whether a JSON record is of this format; `is_alone`: it is the only value in its file."""
+        """How surely a JSON record is of this format; `is_alone`: it is the only value in its file."""
         return Match.NO
 
 

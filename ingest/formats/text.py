@@ -66,7 +66,8 @@ def _find_title(lines: Sequence[str]) -> tuple[list[str], dict[int, int], str]:
 
 
 def _begin(lines: Sequence[str], before: re.Pattern[str]) -> tuple[int, str]:
-    """The first line that is not blank, none of these, and not indented below one of these; and its number."""
+    """Number and text of the first line of the document itself: not blank, no match of `before`, not indented below
+    such a line, and not in a block comment of AsciiDoc (`////`)."""
     is_below = is_comment = False
     for number, line in enumerate(lines):
         if before.fullmatch(line):

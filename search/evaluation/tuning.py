@@ -26,7 +26,7 @@ class Tuning:
 
     @property
     def is_better(self) -> bool:
-        """Whether a fixed weight is expected to be better than none."""
+        """Whether a fixed weight is expected to be better than one that is chosen for each query."""
         return self.best is not None and self.expected > self.means[None]
 
 

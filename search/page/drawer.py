@@ -37,7 +37,7 @@ def drawers(answer: Answer) -> list[Drawer]:
 
 
 def _longest(answer: Answer, *, fused: bool) -> float:
-    """The score of a hit that is first in both legs; with one leg, the best score on the page."""
+    """The highest possible score; with one leg, the best score on the page."""
     if not fused:
         return max((hit.score for hit in answer.hits), default=0.0)
     return 2 / (RANK_CONSTANT + 1) if answer.fusion == "ranks" else 1.0
@@ -78,6 +78,6 @@ def _percent(points: float, whole: float) -> float:
 def _how(answer: Answer, *, fused: bool) -> str:
     if answer.sort is not None:
         return formula(answer, fused=fused)
-    best = "first" if answer.fusion == "ranks" else "best"
-    full = f"a hit that is {best} in both searches" if fused else "the best hit of this page"
+    best = "is first" if answer.fusion == "ranks" else "has the value 1"
+    full = f"a hit that {best} in both searches" if fused else "the best hit of this page"
     return f"{formula(answer, fused=fused)}; {full} has a full bar"

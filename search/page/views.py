@@ -175,7 +175,7 @@ def facet_views(answer: Answer, form: SearchForm, custom: Sequence[str]) -> list
     for field, label in {**FACETS, **{name: label_of(name) for name in custom}}.items():
         choices = []
         for value in answer.facets.get(field, [])[:_VALUES]:
-            # Not `value_text`: it writes midnight as a day. A day is a period, and a filter can have only one.
+            # Not `value_text`, which writes midnight as a day. A day is a period, and a field can have only one.
             condition = f"{field}={str(value.value).lower() if isinstance(value.value, bool) else value.value}"
             choices.append(Choice(value_text(value.value), condition, value.families, condition in form.filter))
         if len(choices) > 1 or any(choice.chosen for choice in choices):

@@ -113,9 +113,9 @@ class ChromaBuild:
         self._handle.close()
 
     def _write(self, documents: Sequence[Document], vectors: Sequence[Vectors], rewritten: Sequence[bool]) -> int:
-        """Send the documents that differ from the stored ones, and return how many. If no vector depends on the
-        difference, only metadata are sent, which leaves the vector graph unchanged. A refused request is halved until
-        the refused document is isolated."""
+        """Send the documents that differ from the stored ones, and return how many. For a document with the same vector
+        inputs, only metadata are sent, which leaves the vector graph unchanged. A refused request is halved until the
+        refused document is isolated."""
         try:
             with self._handle.calling() as collection:
                 found: Any = collection.get(ids=[document.id for document in documents], include=["metadatas"])

@@ -28,7 +28,7 @@ EF_SEARCH = "ef_search"
 """Chroma's setting for the number of candidates that a graph search keeps."""
 _WIDTHS = ((10_000, 10_000), (150_000, 1600), (400_000, 3200), (math.inf, 6400))
 """The values of `EF_SEARCH`: (up to this many documents, value). A build of up to 10,000 documents is searched
-completely: beside thousands of similar texts (a log file), a narrower search misses whole groups of others."""
+completely: if thousands of texts are alike (a log file), a narrower search misses whole groups of the other texts."""
 Metadata = Mapping[str, Any]
 T = TypeVar("T")
 GRAPH: dict[str, Any] = {"space": "cosine", "ef_construction": 200}

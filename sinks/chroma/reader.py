@@ -15,7 +15,7 @@ from chunksink.sinks.chroma.handle import Handle, marker_in
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.document import NO_TEXT, Document, Vectors
 from chunksink.sinks.payload import batches, unit
-from chunksink.sinks.reader import FamiliesOf, Filter, Hit, unknown
+from chunksink.sinks.reader import FamiliesOf, Filter, Hit, no_families
 
 _TRIES = 4
 _PAGE = 5000
@@ -38,7 +38,7 @@ class ChromaReader:
             return marker_in(handle.metadata())
 
     def query(
-        self, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = (), families: FamiliesOf = unknown
+        self, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = (), families: FamiliesOf = no_families
     ) -> list[Hit]:
         for _ in range(_TRIES - 1):
             try:

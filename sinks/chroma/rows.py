@@ -1,4 +1,4 @@
-"""Documents as Chroma rows (an id, flat metadata, a text), and filters as its conditions. No calls."""
+"""Documents as Chroma rows (an id, flat metadata, a text), and filters as its conditions."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace

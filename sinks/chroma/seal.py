@@ -43,7 +43,7 @@ class Seal(msgspec.Struct, frozen=True):
 
 
 def write(path: Path, state: Snapshot | None) -> None:
-    """Seal the build after a writer has closed, unless another writer is open."""
+    """Seal the build after a writer has closed, or after it has proved sound, unless another writer is open."""
     if not path.is_dir() or _has_writer(path):  # dropped meanwhile, or another writer
         return
     _save(path, Seal(_files(path), state))

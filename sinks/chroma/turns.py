@@ -116,7 +116,8 @@ def _lock(handle: int, path: Path, *, is_reader: bool) -> None:
     """Wait for a lock, but not forever: the process that has it may be stopped.
 
     A thread waits in the kernel's queue, because polling would hardly ever succeed beside a writer that takes many
-    turns. The thread has its own handle and closes it, which releases a lock obtained too late.
+    turns. The thread has a duplicate of the handle and closes it when it has the lock. The caller keeps the lock by its
+    own handle; if it gave up and closed that one, the lock is released.
     """
     with suppress(BlockingIOError):
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

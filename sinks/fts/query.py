@@ -108,7 +108,7 @@ def parse(typed: str) -> Query:
             last = terms[-1] if phrase is None else ""
             joined.update(dict.fromkeys(_joined(rest) if phrase is None else ()))
     kept = tuple(word for word in words if word in in_quotes or word.lower() not in _STOP_WORDS) or tuple(words)
-    least = 2 if len(kept) < 2 else 3  # beside other words, two letters begin too many words
+    least = 2 if len(kept) < 2 else 3  # if there are other words, two letters match too much
     ended = not typed.endswith(last) or len(last) < least or not last[-1].isalnum()
     prefix = "" if ended or last not in kept else last
     kept_punctuated = tuple(one for one in punctuated if one[0] in kept)[:MAX_PUNCTUATED]

@@ -115,8 +115,8 @@ class Search:
     def _prefix_weight(self, query: Query) -> float:
         """The weight of longer words that begin with the last word of the query.
 
-        Without the last word itself, the longer words are in fewer rows, so their idf would be too high. The weight
-        lowers it to the idf of all words with that prefix, counted as one term.
+        They are a term of their own, without the last word itself. So they are in fewer rows than all words with the
+        prefix, and their idf would be too high. The weight lowers it to the idf of all these words as one term.
         """
         if not query.prefix:
             return statements.PREFIX_WEIGHT

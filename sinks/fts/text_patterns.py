@@ -3,8 +3,8 @@
 A Latin word beside Han characters is no separate word for FTS5: 手机iPhone. The trigram index finds it, but also finds
 longer words (Spring for ring), so its results count only if the pattern matches.
 
-In quotes, punctuation must match: `"C++"` does not find C#. Without quotes, the bare word and other forms of an
-incomplete word are found too, with a low score.
+In quotes, punctuation must match: `"C++"` does not find C#. Without quotes, these texts are found too, with a low
+score: those with only the bare word (C for C++), and those where only the guessed stem of an incomplete word occurs.
 """
 
 import re

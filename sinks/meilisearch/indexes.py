@@ -95,13 +95,13 @@ class Indexes:
         for index in indexes:
             if index.marker is None and index.name == self._name_for(build_id):
                 return index
-        remedy = SYNC_REBUILDS
         if public is not None:
-            remedy = (
-                f"but the index {self.public} may have lost its marker, because somebody changed its synonyms or "
-                "reset its settings. Run `chunksink sync`, which signs it again"
+            raise BuildMissing(
+                f"Meilisearch at {self.connection.where} does not find build {build_id}. The index {self.public} may "
+                "be this build and have lost its marker, because somebody changed its synonyms or reset its settings: "
+                "run `chunksink sync`, which signs it again"
             )
-        raise BuildMissing(f"Meilisearch at {self.connection.where} has no build {build_id}: {remedy}")
+        raise BuildMissing(f"Meilisearch at {self.connection.where} has no build {build_id}: {SYNC_REBUILDS}")
 
     def build_ids(self) -> list[str]:
         """The ids of signed builds. An unsigned one may belong to another public name."""

@@ -1,4 +1,4 @@
-"""Splits a query into its words. Meilisearch cannot search for any of several words.
+"""Splits a query into its words, because Meilisearch cannot find all documents that have at least one of them.
 
 It requires all words, and drops some if too few documents have all of them: the last ones, or the most frequent ones.
 A question of ten words then finds the documents with its rarest words only. So each word is searched alone, and the
@@ -22,7 +22,8 @@ MOST_CANDIDATES = 2000
 
 
 def each_word(query: str) -> list[str]:
-    """Each word of the query with all its phrases, then the phrases alone. Empty if there is only one of these."""
+    """A query for each word, with all phrases of the typed query; then one for the phrases alone. Empty if there are
+    fewer than two different words and phrases."""
     parts = _parts(query)
     first = {part[0].lower(): number for number, part in reversed(list(enumerate(parts)))}
     phrases = {number for word, number in first.items() if word.startswith('"')}
@@ -33,8 +34,11 @@ def each_word(query: str) -> list[str]:
 
 
 def rarest(documents: Sequence[int]) -> list[int]:
-    """The words of which a hit must have one, by the number of documents that have each: the rarest word that occurs,
-    and further ones as long as few documents have them. Other words only count for the score."""
+    """The indexes of the words of which a hit must have at least one; other words only count for the score.
+
+    `documents` is the number of documents that have each word. Chosen are the rarest word that occurs, and further ones
+    while their numbers add up to at most `MOST_CANDIDATES`.
+    """
     found: list[int] = []
     for number in sorted((number for number, count in enumerate(documents) if count), key=documents.__getitem__):
         if found and sum(documents[each] for each in (*found, number)) > MOST_CANDIDATES:
@@ -49,7 +53,8 @@ def rarity(documents: int, total: int) -> float:
 
 
 def beginning_with_each(query: str) -> list[str]:
-    """The query once for each word, with that word first, because the strategy `last` always requires the first."""
+    """The query once for each word, with that word first, because the strategy `last` always requires the first. A last
+    word that may be incomplete is a query of its own."""
     parts = _parts(query)
     found = []
     for number, part in enumerate(parts):

@@ -131,8 +131,8 @@ class MeilisearchReader:
     def _with_any_word(
         self, query: str, words: Sequence[str], limit: int, filters: Sequence[Filter], every: bool
     ) -> list[Hit]:
-        """By the share of the words that a document has: see `query_words.rarest`. Documents with all words, near to
-        each other, gain most."""
+        """Hits with all words, or with one of `query_words.rarest`. They are ranked by the words that they have, rare
+        words first. All words near to each other count most."""
         requested = max(limit, _HITS_OF_WORD)
         while True:
             total, answers, together = self._of_words(query, words, filters, requested)
@@ -143,7 +143,7 @@ class MeilisearchReader:
             for answer, weight in zip(answers, weights, strict=True):
                 for key, own in _scores(answer, filters):
                     scores[key] += weight * own / most
-            for key, own in _scores(together, filters):  # it may have words that the query has as one, or apart
+            for key, own in _scores(together, filters):  # also finds two of the words written as one, or one as two
                 all_words = sum(weights) * own / most
                 scores[key] = max(scores[key], all_words) + _WEIGHT_OF_ALL * all_words
             rarest = query_words.rarest(counts)
@@ -297,7 +297,8 @@ class MeilisearchReader:
 
 
 def _question(query: str, filters: Sequence[Filter]) -> dict[str, Any]:
-    """Finds some of the words. The strategy `frequency` would count the words in other tenants' documents, too."""
+    """A search for documents with some of the words. The strategy `frequency` counts the documents of other tenants,
+    too, so it is not used with filters."""
     strategy = "last" if filters else "frequency"
     return {"q": query, "filter": rows.conditions(filters), "matchingStrategy": strategy}
 

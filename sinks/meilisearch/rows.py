@@ -1,4 +1,4 @@
-"""Documents in Meilisearch's format, and filters and queries in its syntax. No calls."""
+"""Documents in Meilisearch's format, and filters and queries in its syntax."""
 
 import re
 import unicodedata
@@ -149,7 +149,8 @@ def is_searchable(query: str) -> bool:
 
 
 def passes_exactly(fields: Mapping[str, Any], filters: Sequence[Filter]) -> bool:
-    """Whether a hit passes the filters if case matters. Meilisearch ignores case. Missing fields pass."""
+    """Whether the strings of a hit pass the filters if case matters. Meilisearch has applied the filters, but ignores
+    case. So all other values, and missing ones, pass here."""
     for one in filters:
         value = fields.get("fields", {}).get(one.custom) if one.custom else fields.get(one.field)
         members = value if isinstance(value, list) else [value]

@@ -88,7 +88,7 @@ class MeilisearchSink:
         return f"Meilisearch {self._connection.get('/version')['pkgVersion']} at {self._connection.where}"
 
     def update_settings(self, build_id: str, dimensions: int | None = None) -> list[str]:
-        """With `dimensions` also sets the embedder. If somebody removed it, the server still has the vectors."""
+        """With `dimensions` also sets the embedder, even if somebody removed it: the server still has the vectors."""
         name = self._indexes.find(build_id).name
         changes = differences(self.desired_settings(dimensions), self._settings_of(name))
         self._change_settings(name, patch_of(changes))

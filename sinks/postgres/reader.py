@@ -14,7 +14,7 @@ from chunksink.sinks.postgres.connection import Connections, rows
 from chunksink.sinks.postgres.filters import condition
 from chunksink.sinks.postgres.schema import BuildTable, TableComment, is_storable
 from chunksink.sinks.postgres.search import Search
-from chunksink.sinks.reader import FamiliesOf, Filter, Hit, unknown
+from chunksink.sinks.reader import FamiliesOf, Filter, Hit, no_families
 
 
 class PostgresReader(KeywordMethods):
@@ -33,7 +33,7 @@ class PostgresReader(KeywordMethods):
             return TableComment.read(connection, self._build).marker
 
     def query(
-        self, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = (), families: FamiliesOf = unknown
+        self, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = (), families: FamiliesOf = no_families
     ) -> list[Hit]:
         """A tenant's documents are all compared, because a vector index of all tenants would miss some."""
         del families  # each row has its family

@@ -13,7 +13,7 @@ from chunksink.sinks.contract import NO_PARENT, Marker, RefusedDocument, Stored
 from chunksink.sinks.document import Document, Family, Vectors, hashes_of_content
 from chunksink.sinks.errors import BuildMissing, Refused
 from chunksink.sinks.payload import Replacements, unit, with_usable_vectors
-from chunksink.sinks.reader import FamiliesOf, Filter, Hit, unknown
+from chunksink.sinks.reader import FamiliesOf, Filter, Hit, no_families
 
 
 class MemoryContent:
@@ -174,7 +174,7 @@ class MemoryReader:
         return {hit.id: hit.score for hit in self.query(vector, len(self.content.documents)) if hit.id in wanted}
 
     def query(
-        self, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = (), families: FamiliesOf = unknown
+        self, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = (), families: FamiliesOf = no_families
     ) -> list[Hit]:
         del families  # nothing is faster than reading all
         query = unit(np.asarray(vector, dtype=np.float32))

@@ -61,6 +61,6 @@ def _draft(numbered: NumberedRecord, source: Source) -> Draft:
     fields = ", ".join(sorted(numbered.record)[:8])
     raise RecordRefused(
         RECORD_FORM_UNKNOWN,
-        f"is a chunk of an unknown form, with the fields {fields:.200}. Metadata of a framework must name the source "
-        f"as one of {', '.join(SOURCES)}; for whole documents use `--as rows`",
+        f"is a chunk of an unknown form, with the fields {fields:.200}. The metadata of a framework's chunk must name "
+        f"its source in one of the fields {', '.join(SOURCES)}; for whole documents use `--as rows`",
     )

@@ -71,8 +71,7 @@ class MarkdownChunk(msgspec.Struct, gc=False, kw_only=True):
 
 def markdown_draft(numbered: NumberedRecord, source: Source) -> Draft:
     """Keeps the record's `chunk_id`, which depends on tenant, document and version, unless the run has another tenant.
-    A source without a name is
-    identified by its `document_id`."""
+    A source without a name is identified by its `document_id`."""
     record = numbered.record
     chunk: MarkdownChunk = read_as(MarkdownChunk, record)
     return foreign_draft(
@@ -185,8 +184,8 @@ def foreign_draft(
     """The draft of a chunk; fields that are not in `used` are kept.
 
     `fallback_name` identifies a source without a name. `chunk_id` is the record's id if a new export of the source
-    would have the same ids, else one that the format computes.
-    `id_tenant` is the tenant that this id depends on. What is not passed is derived from the record.
+    would have the same ids, else one that the format computes. `id_tenant` is the tenant that this id depends on. What
+    is not passed is derived from the record.
     """
     tenant = tenant or tenant_of(record) or source.tenant
     checksum = checksum or stated_checksum(record)

@@ -1,7 +1,7 @@
 """IR: canonical documents 1.0, which extractors write as JSON records. A record becomes one chunk under its own id,
 combined with the tenant if there is one.
 
-`docs/formats/ir.md` lists where each field goes. `reindex` lists the records that an older extractor made.
+`docs/formats/ir.md` lists where each field goes. `reindex` lists the records that the current versions did not make.
 """
 
 import posixpath

@@ -121,8 +121,8 @@ def _toml_entries(text: str) -> dict[str, Any]:
 
 
 def _metadata(entries: Mapping[str, Any]) -> dict[str, Any]:
-    """The first value of each single field; lists under several keys (`tags`, `keywords`) are joined. Other keys with
-    single values or lists of strings follow."""
+    """The first usable value of title, language and date. Lists of tags and of authors are joined from all of their
+    keys (`tags`, `keywords`). Other keys with single values or lists of strings follow."""
     single: dict[str, str] = {}
     lists: dict[str, list[str]] = {}
     for name, value in entries.items():

@@ -7,10 +7,10 @@ rows without column names.
 Overlap stays within a section. A last sentence that ends with a colon introduces the next passage, whose overlap may
 then be longer.
 
-A run is a sequence of blocks that a passage may combine. With `joins_blocks` it is front matter, or a section made of
-units: a list, a quote, or a block outside of both. Without it a run is one or more paragraphs, a list, a table or a
-code block, and every block is a unit. In this case prose without any word, such as a rule below a table, is added to
-the block above.
+A run is a sequence of blocks that a passage may combine. With `joins_blocks` it is the front matter, a block that is
+never cut, or the blocks of a section between these. Its units are lists, quotes, and blocks outside of both. Without
+`joins_blocks` a run is one or more paragraphs, a list, a table or a code block, and every block is a unit. In this case
+prose without any word, such as a rule below a table, is added to the block above.
 """
 
 import re

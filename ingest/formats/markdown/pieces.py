@@ -35,7 +35,7 @@ _IN_CODE = r"[^`\n]|\n(?![ \t]*\n)"
 _CODE_SPAN = re.compile(
     rf"(?<![`\\])(?:`(?!`)(?:{_IN_CODE}){{1,400}}`(?!`)|``(?!`)(?:{_IN_CODE}|`(?!`)){{1,400}}``(?!`))"
 )
-_COUNTED_WHOLE = 64  # characters for each token of the hard maximum; in a longer text counting stops early
+_COUNTED_WHOLE = 64  # characters per token of `hard_max`: a longer text is counted only until it exceeds `hard_max`
 
 
 class Slice(NamedTuple):

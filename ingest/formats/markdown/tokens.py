@@ -1,8 +1,8 @@
 """The fixed tokenizer that counts the sizes of chunks.
 
 Chunk boundaries depend on it, so it must count the same on every machine and in every release. Its rule lists code
-points; it uses neither a model's tokenizer nor Python's Unicode tables, which change between versions. On
-English and Chinese technical prose its counts are within 5 % of BERT's WordPiece. Increase `VERSION` with every change.
+points; it uses neither a model's tokenizer nor Python's Unicode tables, which change between versions. On English and
+Chinese technical prose its counts are within 5 % of BERT's WordPiece. Increase `VERSION` with every change.
 """
 
 import re

@@ -3,8 +3,8 @@
 A document is a part of one pane's log, like `work.jsonl#session=s1&pane=3&part=0`. Its version is the checksum of the
 log up to the end of its last event, so appending changes only the last part of each pane. The policy's `chunk_id` is in
 the metadata; it depends neither on the log nor on the session, and chunks cut from one event share it if their texts
-are equal. The chunk's
-own id adds the document's name, the tenant and the place. None of these changes while the log grows.
+are equal. The chunk's own id adds the document's name, the tenant and the place. None of these changes while the log
+grows.
 """
 
 from collections.abc import Iterator
