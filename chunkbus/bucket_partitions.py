@@ -147,8 +147,8 @@ class BucketRoot(BusRoot):
         return self._read_manifest(key)
 
     def has_chunks(self, key: str, checksum: str | None) -> bool:
-        """Whether the listing has the chunks of a manifest with this checksum: named by key and checksum, or by the
-        key."""
+        """Whether the listing has chunks for a manifest with this checksum: an object named by key and checksum, or one
+        named by the key alone, whose content is not compared."""
         listing = self._listing()
         named = checksum is not None and _base(_chunks_name(key, checksum)) in listing.chunks.get(key, {})
         return named or f"{key}.jsonl" in listing.plain

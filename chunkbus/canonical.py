@@ -22,8 +22,8 @@ _CANONICAL = orjson.OPT_SORT_KEYS | orjson.OPT_STRICT_INTEGER
 
 
 def canonical_text(text: str) -> str:
-    """The text with \\n as line breaks, without control characters, lone surrogates, leading byte order marks, or
-    white space at either end."""
+    """The text with \\n as line breaks, without control characters (but with tabs), lone surrogates, leading byte order
+    marks, or white space at either end."""
     # Checking only the characters that are not plain ASCII is ten times faster than checking every one.
     rest = text.encode("utf-8", "surrogatepass").translate(None, _KEPT_ASCII).decode("utf-8", "surrogatepass")
     if _LINE_BREAKS.search(rest) or _INVALID.search(rest):
@@ -45,7 +45,7 @@ def canonical_json(value: Any) -> bytes:
 
 def _is_plain(value: Any) -> bool:
     """Whether orjson writes it as RFC 8785 does: only ASCII keys, no floats that are whole or need an exponent. orjson
-    itself refuses inexact integers."""
+    itself refuses integers beyond 2^53-1, which a double may not hold exactly."""
     kind = type(value)
     if kind is dict:
         # Fast path: most values are scalars, and a loop costs half as much as a generator.

@@ -68,7 +68,7 @@ class Provenance(msgspec.Struct, gc=False, kw_only=True, omit_defaults=True):
         return bare_hex(self.source_checksum) or self.source_checksum
 
     def version(self) -> tuple[str | None, ...]:
-        """Equal for two reads of the same version of a source."""
+        """Equal if source checksum, parser and canonicalizer are equal."""
         return (self.checksum(), *self.parser_pair(), *self.canonicalizer_pair())
 
 

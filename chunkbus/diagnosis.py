@@ -50,7 +50,7 @@ def first_in_future(stamps: Iterable[str]) -> str | None:
 
 def time_in_future(name: str, stamp: str) -> Problem:
     """Only a warning, because this machine's clock must not decide whether a partition is accepted."""
-    effect = "Versions and tombstones that are dated before that time lose against it, even if they are written later"
+    effect = "Versions of its source that are dated before that time count as older, even if they are written later"
     detail = f"{name} is in the future: {stamp!r:.60}. {effect}"
     return Problem(findings.TIME_IN_FUTURE, detail, Severity.WARNING)
 
@@ -91,8 +91,10 @@ def diagnose_json(data: bytes) -> Problem | None:
         )
     except RecursionError:
         return Problem(findings.JSON_PARSE, "is nested too deeply")
+    except json.JSONDecodeError as error:
+        return Problem(findings.JSON_PARSE, f"is not valid JSON: {error.msg} at character {error.pos + 1}")
     except ValueError as error:
-        return Problem(findings.JSON_PARSE, str(error))
+        return Problem(findings.JSON_PARSE, f"is not valid JSON: {error}")
     if not isinstance(value, dict):
         return Problem(findings.JSON_PARSE, f"is not a JSON object but {_KINDS[type(value)]}")
     if text.endswith("\r"):
@@ -101,7 +103,8 @@ def diagnose_json(data: bytes) -> Problem | None:
         orjson.loads(data)  # stricter than Python's parser
     except orjson.JSONDecodeError as error:
         lone_surrogate = "surrogate" in str(error)
-        return Problem(findings.ENCODING if lone_surrogate else findings.JSON_PARSE, str(error))
+        code = findings.ENCODING if lone_surrogate else findings.JSON_PARSE
+        return Problem(code, f"is not valid JSON: {error.msg} at character {error.pos + 1}")
     return None
 
 

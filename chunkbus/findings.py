@@ -125,9 +125,9 @@ MEANINGS: dict[str, tuple[str, str]] = {
         "keep one of them, or make the ids differ, for example by deriving them from document, place and text",
     ),
     MANIFEST_MISMATCH: (
-        "the manifest's counts or key differ from the chunks file (a warning if only its number of documents is too "
-        "small)",
-        f"{_AGAIN}; lines were lost or added",
+        "the manifest's key is not that of its name, or its counts differ from the chunks file, because lines were "
+        "lost or added (a warning if only its number of documents is too small)",
+        _AGAIN,
     ),
     CHECKSUM_MISMATCH: (
         "the chunks file is damaged or was changed after its commit: its checksum is not the one in the manifest",
@@ -151,7 +151,7 @@ MEANINGS: dict[str, tuple[str, str]] = {
     TIME_IN_FUTURE: (
         "(a warning, once for each partition) a `created_at`, or the `at` of a tombstone, was more than five minutes "
         "ahead of this machine's clock when the partition was read. Versions and tombstones of the same source that "
-        "are dated before that time lose against it, even if they are written later",
+        "are dated before that time count as older, even if they are written later",
         "write times with a zone, e.g. 2026-07-14T09:00:00+05:30, since a time without one is UTC; or set the clock "
         "right; then write the partition again",
     ),

@@ -23,8 +23,8 @@ _HEX64 = re.compile("[0-9a-f]{64}")
 def normalise_source(source: str) -> str:
     """One spelling for each source: a path without `.`, `..` or doubled slashes, or a URL without a fragment.
 
-    The case of paths and Unicode form are kept: names that differ in them can be different files. Schemes, hosts and
-    drive letters become lower-case.
+    Upper and lower case in paths, and their Unicode form, are kept: names that differ only in these can be different
+    files. Schemes, hosts and drive letters become lower-case.
     """
     if _NORMAL_PATH.fullmatch(source):  # the usual case, and a fast check
         return source
@@ -37,7 +37,7 @@ def normalise_source(source: str) -> str:
     except ValueError:  # not a valid URL, but still a stable name
         return source
     if parts.scheme == "file" and parts.netloc in ("", "localhost"):
-        path = _unquote(parts.path + ("?" + parts.query if parts.query else ""))  # a file has no query
+        path = _unquote(parts.path + ("?" + parts.query if parts.query else ""))  # the `?` belongs to the file's name
         windows = re.match(r"/[A-Za-z]:/", path)
         return _normalise_path(path[1:] if windows else path)
     path = parts.path or ("/" if parts.netloc else "")

@@ -1,7 +1,7 @@
 """Where the files of a bus root are, and which partitions it has.
 
 <root>/canonical/<key>.jsonl               the chunks of a partition
-<root>/canonical/.<key>.<sha256>.jsonl     new chunks that wait for their manifest (see `writer`)
+<root>/canonical/.<key>.<sha256>.jsonl     new chunks until they have their own name (see `writer`)
 <root>/manifest/<key>.manifest.json        its manifest; the rename onto this name is the commit
 
 In a bucket, which has no rename, the chunks are canonical/<key>.<sha256>.jsonl (see `bucket_partitions`).
@@ -89,7 +89,7 @@ class BusRoot:
         return self.manifests / f"{check_partition_key(key)}{_MANIFEST}"
 
     def folders(self) -> tuple[Path, ...]:
-        """All folders that writers use, `links/` last. A bucket has none."""
+        """All folders that writers use; the last one has the link artifacts of `ingest`. A bucket has none."""
         return self.path, self.canonical, self.manifests, self.path / "links"
 
     @property

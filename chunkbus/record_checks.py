@@ -81,7 +81,7 @@ def examine_line(line: bytes, rules: Rules = CONTRACT) -> tuple[Chunk | None, tu
     if chunk.schema_version != CHUNK_VERSION:
         return None, _diagnose(line, "unsupported schema_version")
     problems = _examine_chunk(chunk, rules.require_source_checksum)
-    if line.rfind(b"\\u0000") >= 0:  # four times as fast as `in`, because `0` is frequent
+    if line.rfind(b"\\u0000") >= 0:  # four times as fast as `in`, which looks for the frequent `0` first
         problems += [Problem(findings.ENCODING, f"{name} contains U+0000") for name in _fields_with_nul(chunk)]
     if rules.fields is not None:
         problems += rules.fields.problems(_loads(line))

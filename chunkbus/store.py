@@ -124,7 +124,8 @@ def _foreign(error: BaseException | None, path: Path | str) -> StoreUnreadable:
 def write_transaction(db: Database) -> Iterator[None]:
     """A transaction that waits for other writers, and is rolled back if it fails.
 
-    It takes the write lock first: SQLite refuses a transaction that begins by reading if another one writes.
+    It takes the write lock first. If a transaction begins by reading, and another one writes meanwhile, SQLite refuses
+    its first write at once.
     """
     try:
         db.conn.execute("begin immediate")

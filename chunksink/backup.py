@@ -177,7 +177,7 @@ def _require_replaceable(file: Path) -> None:
             with _opened(file):
                 pass
         except (BackupUnreadable, IsADirectoryError) as error:
-            raise OSError(errno.EEXIST, "it is not a backup, so name another file", str(file)) from error
+            raise OSError(errno.EEXIST, "name another file, because this one is not a backup", str(file)) from error
 
 
 def _swap(staging: Path, home: Path) -> Path:
@@ -216,7 +216,7 @@ def _workspace(folder: Path) -> Iterator[Path]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise OSError(errno.EBUSY, "another backup is using it, wait until it has ended", str(folder)) from error
+            raise OSError(errno.EBUSY, "wait until the other backup ends that uses this folder", str(folder)) from error
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         for path in folder.iterdir():
             shutil.rmtree(path) if path.is_dir() else path.unlink()

@@ -28,7 +28,7 @@ COMMANDS = {
     "sync": "Update the index to match the chunks.",
     "rebuild": "Build a new index from the chunks, verify it, and switch to it.",
     "plan": "Show what a sync would do.",
-    "verify": "Compare the engines with the chunks, and repair them.",
+    "verify": "Compare the engines with the chunks; --repair corrects the engines.",
     "prove": "Write a report of the index that a second machine can reproduce.",
     "rollback": "Switch back to the previous generation.",
     "search": "Search the index.",
@@ -43,7 +43,7 @@ COMMANDS = {
     "forget": "Erase one source from every build, cache and record.",
     "backup": "Copy the records and the cache of vectors to one file.",
     "restore": "Restore a backup into an empty home.",
-    "endpoints": "Name the live indexes, for programs that query the engines themselves.",
+    "endpoints": "Show where the live indexes are, for programs that query the engines themselves.",
     "doctor": "Check this machine, the engines and the configuration.",
     "init": "Write a commented configuration file.",
     "cache": "Show, check, shrink and copy the cache of vectors.",
@@ -162,7 +162,7 @@ def main(*first: str) -> None:
 def _start_faster() -> None:
     """Leave out optional parts of libraries that no command uses, and collect garbage rarely.
 
-    A cold search takes a tenth less time. The libraries import these modules only if they can.
+    A cold search takes a tenth less time. The libraries do without these modules if the import fails.
     """
     modules: dict[str, Any] = sys.modules
     modules["httpx._main"] = modules["openvino.tools.ovc"] = None

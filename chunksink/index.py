@@ -170,8 +170,9 @@ class Index(AbstractContextManager["Index", None]):
         """Update the index to match the chunks, with as few writes as possible.
 
         `strict` writes nothing if a partition is missing or invalid, or a source is held; `adopt` takes over builds of
-        another home; `allow_deletions` is the number of deletions allowed, even above the safety limit; `plan` is the
-        hash of the plan to execute; `rebuild` rebuilds if the configured model has changed.
+        another home; `allow_deletions` is how many sources may be removed, or lose most of their chunks, although that
+        is more than the brake allows; `plan` is the hash of the plan to execute; `rebuild` rebuilds if the configured
+        model has changed.
         """
         return self._synced(
             "sync", strict=strict, adopt=adopt, allow_deletions=allow_deletions, only_plan=plan, rebuild=rebuild

@@ -1,4 +1,4 @@
-"""A search that stays open, and follows what other processes write, also to another generation."""
+"""A search that stays open. It shows what other processes write, and a new generation when that becomes live."""
 
 import os
 import sqlite3
@@ -86,7 +86,7 @@ class LiveSearch:
             return view.generation
 
     def updated_at(self) -> str:
-        """When the live index was last written, as this search sees it."""
+        """When the run began that last wrote the live index, as this search sees it."""
         with self._current() as view:
             return view.generation.created_at if self._update is None else self._update.started_at
 

@@ -126,7 +126,7 @@ def _state(status: HomeStatus) -> Iterator[Metric]:
     yield _gauge("partitions_broken", "Partitions that are missing or invalid.", len(bus.broken))
     yield _gauge("current", "Whether a sync would find nothing to do.", status.is_current is True)
     yield _gauge("rebuild_due", "Whether a rebuild would make a different index.", status.rebuild_due is not None)
-    yield _gauge("removal_blocked", "Whether the safety limit would stop a sync.", status.brake is not None)
+    yield _gauge("removal_blocked", "Whether the brake would stop a sync.", status.brake is not None)
 
 
 def _recall(status: HomeStatus, runs: Sequence[RunRecord]) -> Iterator[Metric]:

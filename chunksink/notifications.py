@@ -30,8 +30,9 @@ class Watched:
 
 @contextmanager
 def notifying(config: Config, command: str) -> Iterator[Watched]:
-    """Run `on_failure` after a run that failed, unless it was refused, and `on_drift` after a `verify` that found
-    differences. The run has released its locks by then. Problems of these commands are logged as warnings."""
+    """Run `on_failure` after a run that failed, unless it did nothing (`NO_FAILURES`), and `on_drift` after a `verify`
+    that found differences. The run has released its locks by then. Problems of these commands are logged as warnings.
+    """
     run = Watched()
     try:
         yield run

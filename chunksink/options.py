@@ -1,6 +1,6 @@
 """Options that several commands share, and the configuration and index that they select.
 
---chunks, --home, --index and --config are not passed to a command: `config_from` reads them.
+Options such as --chunks, --home, --index and --config are not passed to a command: `config_from` reads them.
 """
 
 import os

@@ -95,7 +95,7 @@ def waiting(text: str) -> Iterator[None]:
 def report_fault(fault: "Fault") -> None:
     """Print the first, second, fourth, eighth attempt and so on; the run's record has all of them."""
     is_printed = fault.attempt.bit_count() == 1
-    if is_printed and not logs.is_json():  # there the event `fault` of the run says this already
+    if is_printed and not logs.is_json():  # JSON logs have the event `fault` of the run
         attempts = "" if fault.attempt == 1 else f" {fault.attempt} times"
         note(f"{fault.sink}: {fault.call} failed{attempts} ({fault.error}); trying again")
 

@@ -54,7 +54,7 @@ def open_session(
     makes_home: bool = True,
     only: tuple[str, ...] = (),
 ) -> Iterator["Session"]:
-    """A session that writes to all configured engines, or only to those named in `only`.
+    """A session with all configured engines, or only with those named in `only`.
 
     With `tolerant` an engine may be unreachable. With `reads_chunks` the chunks must exist. Without `makes_home` the
     home must exist, so that a misspelt name creates no new one.

@@ -79,8 +79,8 @@ def _compared(coverages: list[Coverage]) -> str:
     if not syncs:
         return "nothing yet: the index has no chunks"
     compared = f"every source at least once since {_minute(since)}" if since else "not yet every source"
-    takes = f"each sync compares some sources, at most {counted(syncs, 'sync')} compare all"
-    return f"{compared}; {takes}. Sources of over {LARGEST:,} chunks are left to `chunksink verify`"
+    takes = f"each sync compares some, and after at most {counted(syncs, 'sync')} all are compared"
+    return f"{compared}; {takes}. Only `chunksink verify` compares sources of over {LARGEST:,} chunks"
 
 
 def _pending(sink: BuildStatus) -> str:
@@ -134,7 +134,7 @@ def _bus(status: HomeStatus, shown: int | None) -> Iterator[str]:
             yield f"{problem}: {printable(broken.finding)}; `chunksink validate` shows all"
     yield from _rest(len(bus.broken), shown, "partitions")
     if bus.pending:
-        pending = f"{counted(len(bus.pending), 'partition')} to read: new, changed or missing, or [fields] changed"
+        pending = f"{counted(len(bus.pending), 'partition')} to read (new, changed or missing, or [fields] has changed)"
         yield f"{pending}: {some(bus.pending, shown)}; run `chunksink sync`"
     elif any(sink.pending for sink in status.sinks.values()):
         yield f"not every engine matches the chunks; {_catch_up(status)}"

@@ -67,7 +67,8 @@ def open_view(
 def _legs(
     config: Config, generation: Generation, queries: QueryEncoder, stack: ExitStack, needed: Collection[str] | None
 ) -> Legs:
-    """The first sink with keyword search and the first with vector search, in the order of the configuration.
+    """The first sink with keyword search, the first with vector search and the first with a hybrid search of its own,
+    in the order of the configuration.
 
     Sinks that are no longer configured are not kept up to date, so they are skipped.
     """

@@ -24,8 +24,8 @@ from chunksink.settings.ray import RayOptions
 _STORE_BYTES = 128 * 2**20
 """Size of the object store. It has reports of examined ranges, never vectors."""
 _LONGEST_FOLDER = 20
-"""Longest path of the folder that gets Ray's folder. The paths of Ray's sockets begin with it, and the system allows
-them 107 characters only."""
+"""Longest path of the folder in which Ray makes its own. The paths of Ray's sockets begin with it, and the system
+allows them 107 characters only."""
 _ANSWER_SECONDS = 10.0
 T = TypeVar("T")
 

@@ -31,7 +31,7 @@ MOST_BLOCK_BYTES = 2**24
 LEAST_VALIDATED_BYTES = 64 * 2**20
 """A smaller input is validated in this process, which is faster than starting Ray."""
 TRIES = 3
-"""A block is tried this often. A run also ends after this many failed starts of workers without a finished block in
+"""A block is tried this often. A run also ends after this many failed starts of workers in a row, without a result in
 between."""
 START_SECONDS = 600.0
 """How long to wait for a first worker, as a cluster may have to start a machine."""

@@ -37,7 +37,7 @@ def open_encoder_of_worker(settings: EncoderSettings, model_cache: Path | None, 
 
 @dataclass(frozen=True)
 class Job:
-    """What the workers of a run share. All paths are absolute."""
+    """What the workers of a run share."""
 
     chunks: str
     """Folder or bucket."""

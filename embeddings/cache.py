@@ -85,7 +85,7 @@ class VectorCache(CacheFile):
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self._outdated: dict[bytes, tuple[int, int]] = {}
-        """By model: the inode of the cache file, and the largest id of an outdated row."""
+        """By model: the inode of the cache file, and the id up to which rows are outdated."""
 
     @classmethod
     def open(cls, path: Path | str, *, replace_damaged: bool = True) -> Self:
@@ -164,7 +164,7 @@ class VectorCache(CacheFile):
         self._outdated[raw_fingerprint(fingerprint)] = (self._inode, int(last))
 
     def last_outdated(self, fingerprint: str) -> int:
-        """The last outdated row of this model; 0 if there is none, or if a new file has replaced the old one."""
+        """Rows of this model up to this id are outdated; 0 if none are, or if a new file has replaced the old one."""
         file, last = self._outdated.get(raw_fingerprint(fingerprint), (0, 0))
         return last if file == inode(self.path) else 0
 

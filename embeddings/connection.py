@@ -4,8 +4,8 @@ The key is read from an environment variable when it is needed, sent to this add
 and removed from every message. Temporary failures are tried again until the deadline, unusable answers once, refusals
 never.
 
-Requests run in an event loop in a separate thread, where they can be cancelled at any moment. A request is cancelled at
-its deadline, even if the server is still sending, and when its answer is no longer needed.
+Requests run in an event loop in a separate thread, where they can be cancelled at any moment. A request is cancelled
+when its answer is no longer needed, and at its deadline even if the server is still sending.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ def _cut(line: str) -> str:
 
 
 def context_hash(context: str) -> bytes:
-    """16 bytes; none for an empty context."""
+    """16 bytes, or `b""` for an empty context."""
     return sha256(context.encode()).digest()[:CONTEXT_BYTES] if context else b""
 
 

@@ -1,8 +1,8 @@
 """Makes a graph for OpenVINO: `python -m chunksink.embeddings.convert PARENT MODEL_FOLDER TARGET [FLOAT32_GRAPH]`.
 
 The graph is the model's whole chain of modules, from token ids to the vector. Its vectors for the sample texts are
-compared with those of sentence-transformers. With FLOAT32_GRAPH, that graph is converted to int8. PARENT is the id of
-the calling process. If that process ends, this one ends, too.
+compared with those of sentence-transformers. With FLOAT32_GRAPH, that graph is converted to int8, and compared with the
+result. PARENT is the id of the calling process. If that process ends, this one ends, too.
 """
 
 from __future__ import annotations
@@ -155,14 +155,14 @@ def _vectors(folder: Path, form: ModelForm, texts: list[str], token_budget: int 
 
 
 def _compare(ours: Vectors, theirs: Vectors, least: float) -> None:
-    """Refuses a graph whose vectors differ from the model's."""
+    """Refuses a graph whose vectors `ours` differ too much from the vectors that it should compute."""
     norms, expected = np.linalg.norm(ours, axis=1), np.linalg.norm(theirs, axis=1)
     cosines = (ours * theirs).sum(axis=1) / (norms * expected)
     if not (cosines.min() >= least and np.allclose(norms, expected, rtol=_NORM_TOLERANCE)):
         ratios = norms / expected
         raise GraphUnavailable(
-            f"its vectors differ from the model's: least cosine {cosines.min():.5f}, lengths {ratios.min():.3f} to "
-            f"{ratios.max():.3f} times the model's"
+            f"its vectors differ too much: least cosine {cosines.min():.5f}, lengths {ratios.min():.3f} to "
+            f"{ratios.max():.3f} times what they should be"
         )
 
 

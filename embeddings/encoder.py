@@ -12,7 +12,7 @@ from chunksink.embeddings.errors import TextRefused
 from chunksink.embeddings.references import TEXT_BYTES, VectorKey, raw_key
 
 Precision = Literal["float32", "bfloat16", "int8"]
-"""The precision in which a vector was computed. It is always stored and returned as float32."""
+"""The precision in which a vector was computed. The vector itself is always stored and returned as float32."""
 
 PrecisionRequest = Literal["auto", "float32", "bfloat16", "int8"]
 """The configured precision. `auto` is bfloat16 if the hardware supports it, else float32."""
@@ -110,8 +110,8 @@ class EncodedBatch:
 class Encoder(ABC):
     """Turns texts into vectors.
 
-    Encoders with the same fingerprint compute interchangeable vectors: equal up to rounding. An encoder has threads or
-    connections: `with closing(open_encoder(settings)) as encoder`.
+    Encoders with the same fingerprint and precision compute interchangeable vectors: equal up to rounding. An encoder
+    has threads or connections: `with closing(open_encoder(settings)) as encoder`.
     """
 
     info: ModelInfo

@@ -130,7 +130,7 @@ class EndpointEncoder(Encoder):
             yield positions, parts
 
     def _cut(self, context: str, text: str) -> list[str]:
-        """Each part begins with the context, which is cut if it is longer than half of the maximum."""
+        """Each part begins with the context, which has at most half of the maximum if both together exceed it."""
         if len(context) + len(text) <= self._max_chars:
             return [context + text]
         context = context[: self._max_chars // 2]

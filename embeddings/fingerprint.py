@@ -37,8 +37,8 @@ _IGNORED_KEYS = {
     "use_cache",
 }
 # Settings of a tokenizer that affect no vector: paths, bookkeeping, decoding, chat, and the cutting and padding that we
-# do ourselves. The fingerprint has the maximum length separately. Every other key counts: an irrelevant key costs a
-# needless recomputation, but a missing key would serve wrong vectors.
+# do ourselves. The fingerprint has the maximum length separately. Every other key is part of the fingerprint: an
+# irrelevant one costs a needless recomputation, but without a relevant one, wrong vectors would be used.
 _IGNORED_TOKENIZER_KEYS = {
     "_commit_hash",
     "_name_or_path",

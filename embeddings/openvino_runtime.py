@@ -18,8 +18,9 @@ from chunksink.embeddings.tokens import Arrays
 GRAPH_FILE, TOKENIZER_FILE = "model.xml", "tokenizer.json"
 _TOKEN_BUDGET = 1024
 _STEPS: dict[Precision, int] = {"float32": 1, "bfloat16": 16, "int8": 16}
-"""Batches are padded to a multiple. AMX multiplies tiles of 16 rows, and OpenVINO prepares its kernels again whenever
-the shape changes: without padding, queries took 1.3 to 1.5 times as long, texts of equal length 1.1 to 1.2 times."""
+"""Batches are padded to a multiple of this many tokens. AMX multiplies tiles of 16 rows, and OpenVINO prepares its
+kernels again whenever the shape changes. Without padding, queries took 1.3 to 1.5 times as long, and texts of equal
+length took 1.1 to 1.2 times as long."""
 _starting = threading.Lock()
 OUT_OF_MEMORY = ("bad_alloc", "allocate memory", "out of memory")
 

@@ -20,7 +20,7 @@ class Reranker(Protocol):
     """Usable from one thread at a time."""
 
     def load(self) -> None:
-        """Prepares the first call, which may take seconds."""
+        """Does the preparation that the first call would otherwise do; it may take seconds."""
 
     def scores(self, query: str, texts: Sequence[str]) -> list[float]:
         """One score for each text, higher for better answers. Raises RerankFailed, or another EmbeddingsError, unless
@@ -109,4 +109,4 @@ def _scores_in(content: bytes, expected: int, url: str) -> list[float]:
         found = {one["index"]: float(one.get("relevance_score", one.get("score"))) for one in entries}
         return [found[number] for number in range(expected)]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise RerankFailed(f"{url} returned no score for each text ({type(error).__name__}: {error})") from None
+        raise RerankFailed(f"{url} did not return a score for every text ({type(error).__name__}: {error})") from None

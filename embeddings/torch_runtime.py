@@ -39,7 +39,7 @@ _CARD_NAMES = (
 _UNBOUNDED = 1_000_000
 _CPU_BUDGET = 1024
 _GPU_BUDGET = 65536
-# In messages of the allocators for processor and GPU, and of cuBLAS.
+# Words for "out of memory" in messages of the allocators for processor and GPU, and of cuBLAS.
 _OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory", "_STATUS_ALLOC_FAILED")
 _GPU_LIBRARIES = ("cuDNN", "CUBLAS", "mha_graph.execute")
 _LITTLE_FREE_BYTES = 2**28
@@ -102,7 +102,7 @@ class TorchRuntime:
         cores = torch.get_num_threads()
 
         def take_share() -> None:
-            torch.get_num_threads()  # the first call in a thread sets the count to that of the process
+            torch.get_num_threads()  # a thread's first call resets its count, so it must come before the next line
             torch.set_num_threads(max(1, cores // workers))
 
         try:

@@ -53,7 +53,7 @@ class EmbedReport:
     encoded_length: int = 0
     """The length of their texts, in the unit of the model."""
     refused: int = 0
-    """Items without a vector, for the reasons in `problems`."""
+    """Items without a vector."""
     over_length: int = 0
     """Items longer than the model's maximum, including those with a cached vector."""
     corrupt: int = 0

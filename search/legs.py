@@ -193,7 +193,7 @@ def _without_patterns(filters: Sequence[Filter], words: KeywordLeg | None) -> Se
         return filters
     reader = capability(words.reader, SupportsPatterns) if words is not None else None
     if reader is None:
-        raise InvalidFilter(f"the pattern {patterns[0]!r:.100} needs a sink with keyword search: fts or meilisearch")
+        raise InvalidFilter(f"the pattern {patterns[0]!r:.100} needs a sink with keyword search, such as fts")
     sources = reader.sources(filters, MOST_VALUES + 1)
     if len(sources) > MOST_VALUES:
         raise InvalidFilter(f"more than {MOST_VALUES:,} sources match {', '.join(patterns)}: use a longer pattern")

@@ -34,6 +34,8 @@ _MAX_VALUES = 20
 """Values of a field in the description of the index."""
 _NOT_DESCRIBED = ("parent_id", "tenant_key", "schema_version", "path", "filename", "title")
 """Not offered as filters: they identify sources or tenants, or tell nothing about the content."""
+_WITHOUT_VALUES = ("chunk_index", "page_start", "page_end", "size_bytes", "modified_at_epoch")
+"""Filters whose most frequent values tell nothing about the content."""
 _INSTRUCTIONS = (
     "Searches one index of documents. `describe_index` shows what it contains and which fields can be filtered. "
     "`search` finds the best sources for a question, each with its best passage; `same_text` lists other sources with "
@@ -253,5 +255,6 @@ def _shorten(passage: dict[str, Any]) -> None:
 
 
 def _described(name: str, field: FilterField, values: Sequence[FacetValue]) -> DescribedField:
-    listed = [Value(value=one.value, sources=one.families) for one in values]
+    shown = () if name in _WITHOUT_VALUES else values
+    listed = [Value(value=one.value, sources=one.families) for one in shown]
     return DescribedField(field=name, operators=field.operators, values=listed)

@@ -91,7 +91,7 @@ PROJECTION: tuple[FieldRule, ...] = (
     FieldRule(
         "chunk_index",
         "position in the document from 0; if missing, the position in the family, which is sorted by page, character "
-        "and `chunk_id` (2 before 10)",
+        "and `chunk_id` (`c2` before `c10`)",
         (*_paths("chunk_index", "metadata", "span"), *_paths("index", "metadata"), *_paths("ordinal", "metadata")),
         values.count,
         filter="range",

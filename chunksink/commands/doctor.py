@@ -19,7 +19,7 @@ def command(as_json: bool) -> int:
     """Check this machine, the configuration, the chunks, the home, every engine, the model and the cache.
 
     Prints one line for each check (ok, warn or fail), and remedies below problems. In each engine with vectors it
-    measures recall, with up to 100 cached texts: the share of the nearest documents that a search finds. That takes a
+    measures recall (the share of the nearest documents that a search finds) with up to 100 cached texts. That takes a
     while in a large index. Nothing is changed, no model is loaded and no key is shown. Exits with 5 when a check fails.
 
     \b

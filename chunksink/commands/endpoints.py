@@ -15,7 +15,7 @@ from chunksink.sinks.capabilities import SupportsAddress, capability
 @home_option
 @json_option
 def command(as_json: bool) -> None:
-    """Name the live index, collection or file of each configured engine, and the model that its vectors are made with.
+    """Show the live index, collection or file of each configured engine, and the model that its vectors are made with.
 
     For programs that query the engines themselves. A rebuild makes new builds: call this again after each, or use
     Meilisearch's public index name, which always shows the live build. Before you query a vector store, embed the query

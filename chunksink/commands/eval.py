@@ -209,7 +209,7 @@ def _lines(
         yield f"judged, but missing from the queries file: {judged.without_text:,}"
     if naming.missing:
         examples = some(sorted(naming.missing), _EXAMPLES)
-        yield Note(f"judged, but not in the index: {len(naming.missing):,} ({examples})")
+        yield Note(f"judged, but not among the chunks: {len(naming.missing):,} ({examples})")
     yield " " * 8 + "".join(f"{name:>24}" for name in next(iter(measured.values())))
     for mode, of_mode in measured.items():
         figures = (f"{one.mean:.4f} [{one.low:.4f}, {one.high:.4f}]" for one in of_mode.values())

@@ -69,7 +69,8 @@ class _SourcePath(click.Path):
     "--include",
     multiple=True,
     metavar="PATTERN",
-    help="Also read files that match, whatever their suffix: as text, or in the format that --as names. Repeatable.",
+    help="Also read files that match, whatever their suffix: in the format that --as names, else by content or as "
+    "text. Repeatable.",
 )
 @click.option(
     "--field",

@@ -46,7 +46,7 @@ def print_plan(index: "Index", *, adopt: bool, as_json: bool) -> None:
 
 
 def _money(cost: float) -> str:
-    """Two decimals; below one cent, two significant digits."""
+    """Two decimals; below ten cents, two significant digits."""
     digits = 2 if cost <= 0 else max(2, 1 - math.floor(math.log10(cost)))
     return f"{cost:,.{digits}f}"
 

@@ -1,4 +1,4 @@
-"""`chunksink reindex`: lists IR records that are out of date, so that their sources can be extracted again."""
+"""`chunksink reindex`: lists extractor records that are out of date, so that their sources can be extracted again."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace

@@ -1,4 +1,4 @@
-"""`chunksink schema`: the JSON Schemas of chunks, manifests and IR records."""
+"""`chunksink schema`: the JSON Schemas of chunks, manifests and extractor records."""
 
 from pathlib import Path
 

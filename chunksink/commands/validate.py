@@ -194,15 +194,15 @@ def _survey_lines(survey: Survey) -> Iterator[str]:
         if survey.filled[name] or survey.unread[name]:
             yield f"  {name:{max(map(len, FIELDS))}}  {survey.filled[name]:>11,}{_unread(survey, name)}"
     if empty := [name for name in FIELDS if not survey.filled[name] and not survey.unread[name]]:
-        yield f"Nothing fills: {', '.join(empty)}."
+        yield f"Fields that no chunk fills: {', '.join(empty)}."
     if survey.unmapped:
         paths = [f"{printable(path)} ({number:,})" for path, number in survey.unmapped.most_common()]
-        yield f"No field reads: {some(paths, _SHOWN_PATHS)}."
+        yield f"Values that no field reads: {some(paths, _SHOWN_PATHS)}."
     if survey.unread or survey.unmapped:
         yield Note("docs/contract.md lists which paths and values each field reads.")
     if proposals := survey.proposals():
-        tables = "add these tables to chunksink.toml (with `search = true` in a table, searches find its words, too)"
-        yield f"To filter by them, {tables}, then run `chunksink sync`:"
+        yield "To filter by such values, add these tables to chunksink.toml, then run `chunksink sync`."
+        yield "With `search = true` in a table, searches also find the words in its field."
         for table in proposals[:_SHOWN_PROPOSALS]:
             yield from ("", *(printable(line) for line in table))
 

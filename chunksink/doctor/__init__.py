@@ -14,7 +14,7 @@ from chunksink.settings.config import Config
 from chunksink.settings.errors import ConfigError
 from chunksink.sinks.custom_fields import FieldSet
 
-AGAIN = "then run `chunksink doctor` again"
+AGAIN = "do what the message says, then run `chunksink doctor` again"
 OWNER = "correct owner and mode of that file or folder, or run this as its owner"
 BUCKET = "correct the address, the credentials or AWS_ENDPOINT_URL"
 Verdict = Literal["ok", "warn", "fail"]

@@ -137,7 +137,7 @@ def endpoint(url: str, model: str, variable: str | None, option: str) -> str:
         address = checked_url(url)
         if variable is not None:
             key_in(variable, option, needed=True)
-    with remedies((EndpointError, "correct the environment of chunksink")):
+    with remedies((EndpointError, "correct the environment variables of this process")):
         client = client_for(address, httpx.Client, timeout=ENDPOINT_SECONDS)
     try:
         with client:

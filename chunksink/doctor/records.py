@@ -133,7 +133,10 @@ def index(home: Path) -> str:
     move = (
         "move state.db away and run `chunksink rebuild`: no chunk and no vector is lost, but a rollback is not possible"
     )
-    with remedies((OSError, _DISK), (ChunkBusError, move)), State.existing(home) as state:
+    with (
+        remedies((OSError, _DISK), (NewerStore, f"upgrade chunksink; or {move}"), (ChunkBusError, move)),
+        State.existing(home) as state,
+    ):
         live, begun, home_id = state.live_or_none(), state.unfinished(), state.home_id
     if not _HOME_ID.fullmatch(home_id):
         remedy = f"write into it the id that the checks `live in SINK` below show; or remove the file and {_ADOPT}"

@@ -79,7 +79,7 @@ class ChunksinkRetriever(BaseRetriever):
             raise InvalidQuestion("tenant=None is not a tenant: name the tenant, or leave the argument out")
         if self.tenant is not None and tenant != self.tenant:
             raise InvalidQuestion(
-                f"this retriever is limited to another tenant than {tenant!r:.100}: make a retriever for that one"
+                f"this retriever is limited to one tenant, which is not {tenant!r:.100}: make another one for it"
             )
         return tenant
 

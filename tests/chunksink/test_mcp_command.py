@@ -175,6 +175,8 @@ def test_described_fields_can_be_filtered(quick_shell: Shell) -> None:
     fields = {one["field"]: (one["operators"], one["values"]) for one in contents["filters"]}
     assert fields["source_type"][1] == [{"value": "md", "sources": 1}, {"value": "txt", "sources": 1}]
     assert ">=" in fields["year"][0]
+    assert fields["year"][1] == [{"value": 1999, "sources": 1}]
+    assert fields["chunk_index"][1] == []
     assert "tenant_key" not in fields
     assert fields["project"] == (["="], [{"value": "apollo", "sources": 1}])
     assert fields["due"] == (["=", ">=", "<=", ">", "<"], [{"value": "2026-01-31T00:00:00Z", "sources": 1}])
