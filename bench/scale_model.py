@@ -1,4 +1,4 @@
-"""What an index of a million to ten thousand million chunks takes, from the unit costs in `bench/units.json`.
+"""What an index of a million to ten thousand million chunks takes, from the unit costs in the newest results.
 
     python -m bench.scale_model [--embed SECONDS] [--units FILE]
 
@@ -20,7 +20,7 @@ import orjson
 
 from bench.processes import ROOT
 
-UNITS = ROOT / "bench" / "units.json"
+UNITS = max((ROOT / "bench" / "results").glob("*.json"))
 SIZES = (10**6, 10**8, 10**10)
 INDEXES: Mapping[str, tuple[str, ...]] = {
     "fts and Chroma": ("fts", "chroma"),
@@ -58,6 +58,12 @@ class Units:
         """Of a home and its engines, with three generations, as during a rebuild: previous, live and new."""
         engines = sum(self.figures[f"{sink}, bytes"] for sink in sinks)
         return self.figures["vector cache, bytes"] + self.figures["records of a home, bytes"] + 3 * engines
+
+
+def measured_on(file: Path) -> str:
+    """The machine and the day of unit costs."""
+    results = orjson.loads(file.read_bytes())
+    return f"{results['machine']['processor']}, {results['date'][:10]}"
 
 
 def limits(units: Units, sinks: Sequence[str]) -> dict[str, float]:

@@ -1,7 +1,7 @@
 """What a thousand chunks cost at each stage: the constants of `bench.scale_model`.
 
-`python -m bench units --into bench/units.json` measures them again. The unit is processor seconds, because other work
-on the machine affects them less. The time of a process without work is subtracted.
+The unit is processor seconds, because other work on the machine affects them less. The time of a process without work
+is subtracted.
 """
 
 from __future__ import annotations
