@@ -79,7 +79,7 @@ def _compared(coverages: list[Coverage]) -> str:
     if not syncs:
         return "nothing yet: the index has no chunks"
     compared = f"every source at least once since {_minute(since)}" if since else "not yet every source"
-    takes = f"each sync compares some, and after at most {counted(syncs, 'sync')} all are compared"
+    takes = "each sync compares all" if syncs == 1 else f"each sync compares some, {syncs:,} syncs compare all"
     return f"{compared}; {takes}. Only `chunksink verify` compares sources of over {LARGEST:,} chunks"
 
 

@@ -125,10 +125,10 @@ def test_other_form_of_an_answer(legs: Legs, server: RerankServer) -> None:
     ("answer", "reason"),
     [
         ((500, {"error": f"Bearer {KEY} is bad"}), "answered 500"),
-        ((200, {"results": [{"index": 0, "relevance_score": 1}]}), "returned no score"),
-        ((200, {"results": None}), "returned no score"),
+        ((200, {"results": [{"index": 0, "relevance_score": 1}]}), "did not return a score"),
+        ((200, {"results": None}), "did not return a score"),
         ((200, [{"index": number, "score": float("nan")} for number in range(4)]), "not a finite number"),
-        ((200, "no"), "returned no score"),
+        ((200, "no"), "did not return a score"),
     ],
 )
 def test_wrong_answer_keeps_the_fused_order(
