@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
+from unicodedata import normalize
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from chunksink.chunkbus.canonical import bare_hex, canonical_text, json_hash, sha256_hex
@@ -18,6 +19,12 @@ _NORMAL_PATH = re.compile(r"/?[^/.:\\][^/:\\]*(?:/[^/.:\\][^/:\\]*)*")
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://|file:/")
 _WINDOWS_PATH = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 _HEX64 = re.compile("[0-9a-f]{64}")
+
+
+def unicode_forms(text: str) -> list[str]:
+    """The text as it is, and in both Unicode forms. macOS stores accents in file names otherwise than keyboards type
+    them."""
+    return list(dict.fromkeys([text, normalize("NFC", text), normalize("NFD", text)]))
 
 
 def normalise_source(source: str) -> str:

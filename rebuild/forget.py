@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 import orjson
 
-from chunksink.chunkbus.identity import family_key, resolve_parent_id
+from chunksink.chunkbus.identity import family_key, resolve_parent_id, unicode_forms
 from chunksink.chunkbus.store import rewrite, write_transaction
 from chunksink.rebuild.errors import SeveralSources, UnknownSource
 from chunksink.rebuild.families import label_of
@@ -203,11 +203,13 @@ def _several(name: str, sources: Sequence[NamedSource]) -> SeveralSources:
 
 
 def names_of(name: str) -> list[str]:
-    """The name, as typed and percent-decoded. One that ends with `#a&b` is also tried with `#a` and without it."""
+    """The name, as typed and percent-decoded, in both Unicode forms. One that ends with `#a&b` is also tried with `#a`
+    and without it."""
     address, _, fragment = name.partition("#")
     parts = fragment.split("&")
     shorter = [f"{address}#{'&'.join(parts[:kept])}" for kept in reversed(range(1, len(parts)))] + [address]
-    return list(dict.fromkeys(form for each in (name, *shorter) for form in (each, unquote(each)) if form))
+    typed = [form for each in (name, *shorter) for form in (each, unquote(each)) if form]
+    return list(dict.fromkeys(form for each in typed for form in unicode_forms(each)))
 
 
 def sources_named(db: Any, name: str, builds: Iterable[Build], tenant: str | None) -> list[NamedSource]:

@@ -8,6 +8,7 @@ from datetime import date
 from math import inf, nextafter
 from typing import Any
 
+from chunksink.chunkbus.identity import unicode_forms
 from chunksink.search.errors import InvalidQuestion
 from chunksink.settings.fields import FieldType
 from chunksink.settings.sink_tables import suggestion
@@ -86,13 +87,13 @@ def parse_filters(written: Iterable[str], fields: FieldSet = NO_FIELDS) -> tuple
             ordered = ", ".join(sorted(name for name, one in known.items() if one.has_order))
             raise InvalidFilter(f"{name} has only the operator =, not {sign}. Fields with bounds: {ordered}")
         if field.has_patterns and ("*" in value or "?" in value):
-            patterns.setdefault(name, []).append(value)
+            patterns.setdefault(name, []).extend(unicode_forms(value))
             continue
         first, last = _range(name, field, value)
         if sign == "=" and (name in periods or (first != last and name in values)):
             raise InvalidQuestion(f"{name} cannot be in two periods: give one period, or use >= and <=")
         if sign == "=" and first == last:
-            values.setdefault(name, []).append(first)
+            values.setdefault(name, []).extend(unicode_forms(value) if field.has_patterns else [first])
             continue
         periods |= {name} if sign == "=" else set()
         low, high = _bounds(field, sign, first, last)

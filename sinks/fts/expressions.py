@@ -42,8 +42,14 @@ def any_word(query: Query) -> str:
 
 
 def every_word(query: Query) -> str:
-    """All of the words, the last one also as the beginning of a longer word."""
-    return " AND ".join(word(one, as_prefix=one == query.prefix) for one in query.words)
+    """All of the words, the last one also as the beginning of a longer word. A compound has both of its words."""
+    return " AND ".join(_word_or_compound(query, one) for one in query.words)
+
+
+def _word_or_compound(query: Query, term: str) -> str:
+    compounds = [one for one in query.compounds if one.startswith(term) or one.endswith(term)]
+    alone = word(term, as_prefix=term == query.prefix)
+    return f"({alone} OR {words(compounds)})" if compounds else alone
 
 
 def beginning(query: Query) -> str:

@@ -16,7 +16,7 @@ from chunksink.sinks.reader import Filter
 SHORTEST = 5
 """Shorter words are similar to too many others."""
 MAX_WORDS = 8
-_SHORT = 8
+_LONG = 12
 _NEAR_STEM = 0.7
 _TRIES = 10
 _UMLAUTS = (("ae", "ä"), ("oe", "ö"), ("ue", "ü"))
@@ -53,21 +53,22 @@ def _nearest(connection: schema.Connection, word: str, filters: Sequence[Filter]
 
 
 def close_matches(word: str, candidates: Iterable[str], most: int) -> list[str]:
-    """The candidates that differ by a typing error, the closest first. In words of up to eight letters one letter may
-    be wrong, missing, added or swapped; in longer ones about two of ten. So *drink* does not become *drain*."""
-    if len(word) > _SHORT:
-        return get_close_matches(word, list(candidates), n=most, cutoff=0.8)
-    similar = [one for one in candidates if _is_one_error(folded(word), folded(one))]
+    """The candidates that differ by typing errors, the closest first. One letter may be wrong, missing, added or
+    swapped, in words of twelve letters and more two. So *marketing* does not become *marking*."""
+    errors = 2 if len(word) >= _LONG else 1
+    similar = [one for one in candidates if _differ_at_most(errors, folded(word), folded(one))]
     return get_close_matches(word, similar, n=most, cutoff=0.0)
 
 
-def _is_one_error(one: str, other: str) -> bool:
-    short, long = sorted((one, other), key=len)
-    same = len(commonprefix((short, long)))  # noqa: RUF071 (not paths)
-    if len(short) < len(long):
-        return short[same:] == long[same + 1 :]
-    is_swapped = short[same : same + 2][::-1] == long[same : same + 2] and short[same + 2 :] == long[same + 2 :]
-    return is_swapped or short[same + 1 :] == long[same + 1 :]
+def _differ_at_most(errors: int, one: str, other: str) -> bool:
+    same = len(commonprefix((one, other)))  # noqa: RUF071 (not paths)
+    one, other = one[same:], other[same:]
+    if not (errors and one and other):
+        return len(one) + len(other) <= errors
+    rests = [(one[1:], other[1:]), (one[1:], other), (one, other[1:])]
+    if one[:2] == other[:2][::-1]:  # swapped
+        rests.append((one[2:], other[2:]))
+    return any(_differ_at_most(errors - 1, *rest) for rest in rests)
 
 
 def _near_stems(connection: sqlite3.Connection, typed: str, tenant: Tenant | None) -> list[str]:

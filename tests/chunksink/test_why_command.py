@@ -212,6 +212,14 @@ def test_a_source_by_its_names_is_explained_by_its_first_chunk(name: str, home: 
     assert (found["chunk_id"], found["other_chunks"], found["source"]) == (first, [other], "docs/e.md")
 
 
+def test_a_source_is_found_by_its_name_in_either_unicode_form(home: Home, shell: Shell) -> None:
+    decomposed = "docs/U\u0308ber.md"
+    commit(home.root, "p2", source(decomposed, "an emu"))
+    home.sync()
+    for typed in (decomposed, "docs/\u00dcber.md"):
+        assert why(shell, typed)["source"] == decomposed
+
+
 @pytest.mark.parametrize(
     ("name", "expected"),
     [

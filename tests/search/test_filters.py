@@ -49,6 +49,13 @@ def test_condition_becomes_a_filter(written: str, expected: Filter) -> None:
     assert parse_filters([written]) == (expected,)
 
 
+def test_accented_values_are_compared_in_both_unicode_forms() -> None:
+    composed, decomposed = "n/\u00dcber", "n/U\u0308ber"
+    for typed, other in ((composed, decomposed), (decomposed, composed)):
+        assert parse_filters([f"path={typed}"]) == (Filter("path", any_of=(typed, other)),)
+        assert parse_filters([f"path={typed}*"]) == (Filter("path", like=(f"{typed}*", f"{other}*")),)
+
+
 def test_values_of_one_field_are_alternatives_and_all_fields_must_match() -> None:
     assert parse_filters(["language=de", "year>=2000", "language=en", "year<=2010"]) == (
         Filter("language", any_of=("de", "en")),

@@ -60,6 +60,22 @@ def test_correction_changes_one_letter_of_a_short_word(build: FtsBuild, reader: 
     assert reader.corrections("recieve acomodations ") == {"recieve": "receive", "acomodations": "accommodations"}
 
 
+def test_similar_word_with_another_meaning_is_no_correction(build: FtsBuild, reader: FtsReader) -> None:
+    fill(build, {"disk": "fragmentation of the memory", "text": "marking the instance"})
+    assert reader.corrections("fermentation marketing insurance ") == {}
+    assert reader.corrections("fragmantetion markng instnace ") == {
+        "fragmantetion": "fragmentation",
+        "markng": "marking",
+        "instnace": "instance",
+    }
+
+
+def test_compound_has_both_of_its_words(build: FtsBuild, reader: FtsReader) -> None:
+    fill(build, {"lichens": "Die Flechtenkartierung begann", "map": "eine Kartierung der Wege", "wall": "Flechten"})
+    assert reader.max_score("Flechten Kartierung ") is None, "so the best hit counts as a full match"
+    assert reader.max_score("Flechten Kartierung Regen ") is not None
+
+
 @pytest.mark.parametrize(
     ("query", "first", "match"),
     [
