@@ -23,6 +23,7 @@ from chunksink.ingest.errors import IngestRefused
 from chunksink.ingest.model import moment_of, summarise
 from chunksink.ingest.placement import Placement, is_ours
 
+_MOST_AHEAD = timedelta(days=1)
 _LAST_MOMENT = datetime.max.replace(tzinfo=UTC) - timedelta(microseconds=1)
 """The latest moment to which a microsecond can be added."""
 
@@ -130,15 +131,21 @@ def _origin_of(record: Record, name: str) -> str:
 
 
 def next_created_at(db: sqlite3.Connection, bus: BusRoot, now: str) -> str:
-    """Now, or just after the newest time in the bus, so that no edit is lost if the clock was set back."""
+    """Now, or just after the newest time in the bus, so that no edit is lost if the clock was set back.
+
+    Other programs' partitions that are dated far ahead do not count: all later chunks would be dated ahead, too.
+    """
     moment = parse_time(now)
-    stamps = [stamp for (stamp,) in db.execute("select distinct newest from family where newest is not null")]
+    stamps = {moment_of(one) for (one,) in db.execute("select distinct newest from family where newest is not null")}
+    ours = {key for (key,) in db.execute("select key from partition")}
     for key in bus.partition_keys():
         try:
-            stamps.append(read_manifest(bus, key).created_at)
+            stamp = moment_of(read_manifest(bus, key).created_at)
         except (OSError, InvalidManifest):
             continue  # validation reports it
-    newest = max(map(moment_of, stamps), default=moment)
+        if key in ours or stamp <= moment + _MOST_AHEAD:
+            stamps.add(stamp)
+    newest = max(stamps, default=moment)
     if stamps and moment <= newest:
         moment = min(newest, _LAST_MOMENT) + timedelta(microseconds=1)
     return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")

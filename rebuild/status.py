@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
+from chunksink.chunkbus.findings import TIME_IN_FUTURE
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.rebuild.catalog import Catalog, HeldFamily
 from chunksink.rebuild.errors import Removal
@@ -23,6 +24,7 @@ from chunksink.rebuild.state import Generation, State
 from chunksink.sinks.projection import projection_id
 
 # How many families a plan would write to and remove from one build. Families with open intents count, unless held.
+_DATED_AHEAD = "select distinct partition from finding where code = ? order by partition"
 _TO_WRITE = f"""
 select count(*) from current c
 left join receipt r on r.build = :build and r.family = c.family
@@ -105,6 +107,8 @@ class BusStatus:
     """Partitions that are new, changed or gone since they were last read, or were read with other rules: custom fields,
     `require_source_checksum`, or the validation of another version."""
     broken: tuple[BrokenPartition, ...]
+    dated_ahead: tuple[str, ...]
+    """Partitions that were dated in the future when they were read: later versions of their sources may lose."""
 
 
 @dataclass(frozen=True)
@@ -239,6 +243,7 @@ def _bus(db: Any, catalog: Catalog, root: BusRoot, intake: Intake) -> BusStatus:
         counts.superseded,
         tuple(sorted(pending)),
         _broken(db, catalog),
+        tuple(key for (key,) in db.execute(_DATED_AHEAD, [TIME_IN_FUTURE])),
     )
 
 

@@ -10,7 +10,7 @@ import click
 
 from chunksink.exits import errors_as_refusals
 from chunksink.options import config_from, index_options, json_option
-from chunksink.output import show
+from chunksink.output import counted, show
 from chunksink.rebuild.errors import NoGeneration
 from chunksink.rebuild.freshness import Freshness, freshness
 from chunksink.rebuild.status import HomeStatus
@@ -83,7 +83,8 @@ def _check(ages: Mapping[str, str | None], *, as_json: bool) -> int:
             else:
                 fresh = freshness(status, config.home_path, config.bus)
                 problems += _problems(status, fresh, limits)
-                figures, facts = f" | {_figures(status, fresh, limits)}", asdict(fresh)
+                counts = _counts(status)
+                figures, facts = f" | {_figures(counts, fresh, limits)}", asdict(fresh) | counts
     except click.ClickException as error:
         problems.append(_Problem("UNKNOWN", "not_readable", error.format_message()))
     level = next(level for level in _WORST if level == "OK" or any(each.level == level for each in problems))
@@ -110,8 +111,12 @@ def _problems(status: HomeStatus, fresh: Freshness, limits: Mapping[str, int]) -
         yield _Problem("CRITICAL", "drift", "verify found differences that were not repaired: `verify --repair`")
     if fresh.lag is None:
         yield _Problem("UNKNOWN", "no_chunks", f"there are no chunks at {status.bus.path}")
-    elif fresh.lag > limits.get("max_lag", inf):
+    elif fresh.lag > limits.get("max_lag", inf) and not status.bus.broken:
         yield _Problem("WARNING", "lag", f"a change has waited for {_age(fresh.lag)}: `chunksink sync`")
+    if status.bus.broken or status.held:
+        yield _Problem("WARNING", "held", _held(status))
+    if status.is_restored:
+        yield _Problem("WARNING", "restored", "restored from a backup, and not compared since: `chunksink sync`")
     if (inf if fresh.updated is None else fresh.updated) > limits.get("max_sync_age", inf):
         last = "there is no record of a complete sync"
         if fresh.updated is not None:
@@ -123,21 +128,32 @@ def _problems(status: HomeStatus, fresh: Freshness, limits: Mapping[str, int]) -
         yield _Problem("WARNING", "proof_age", f"the last verify was {_age(fresh.verified)} ago: `chunksink verify`")
 
 
-def _figures(status: HomeStatus, fresh: Freshness, limits: Mapping[str, int]) -> str:
+def _held(status: HomeStatus) -> str:
+    if not status.bus.broken:
+        return f"{counted(status.held, 'source')} held: `chunksink status` names them"
+    first, others = status.bus.broken[0], len(status.bus.broken) - 1
+    what = f"partition {first.key} is {first.state}" + (f", and {counted(others, 'other')}" if others else "")
+    return f"{what}; {counted(status.held, 'source')} held: `chunksink validate`"
+
+
+def _counts(status: HomeStatus) -> dict[str, int]:
+    return {
+        "sources": status.bus.families,
+        "chunks": status.bus.chunks,
+        "ingest_failures": status.ingest_failures,
+        "held": status.held,
+        "refused": max((sink.refused for sink in status.sinks.values()), default=0),
+    }
+
+
+def _figures(counts: Mapping[str, int], fresh: Freshness, limits: Mapping[str, int]) -> str:
     """Performance data: value and unit, and the limit of a warning."""
     ages = (
         ("lag", fresh.lag, "max_lag"),
         ("proof_age", fresh.verified, "max_proof_age"),
         ("updated", fresh.updated, "max_sync_age"),
     )
-    refused = max((sink.refused for sink in status.sinks.values()), default=0)
-    counts = {
-        "sources": status.bus.families,
-        "chunks": status.bus.chunks,
-        "ingest_failures": status.ingest_failures,
-        "held": status.held,
-        "refused": refused,
-    }
+
     return " ".join(
         [f"{name}={age:.0f}s;{limits.get(option, '')};;0" for name, age, option in ages if age is not None]
         + [f"{name}={number};;;0" for name, number in counts.items()]
