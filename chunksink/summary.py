@@ -219,6 +219,6 @@ def recall_remedy(sink: str, recall: "Recall") -> str:
     """What to do if a search finds too little or is slow; else empty."""
     rebuild = f"`chunksink rebuild --sink {sink}` makes a new graph"
     if recall.is_low:
-        sync = f"`chunksink sync` makes {sink} compare more vectors; then restart {sink} if it is a server"
-        return f"{sync}. If that is not enough, {rebuild}"
+        sync = f"`chunksink sync` corrects the search settings of {sink}; then restart a Chroma server"
+        return f"{sync}. If it changes none, {rebuild}"
     return f"each search visits the deleted vectors, too; {rebuild}" if recall.is_worn else ""

@@ -184,6 +184,25 @@ def test_missing_chunks_are_unknown_and_no_reason_to_hide_a_failure(verified: Sh
     assert (code, codes(document)) == (CRITICAL, ["run_failed", "no_chunks"])
 
 
+def test_held_source_is_a_warning_even_if_nothing_waits(verified: Shell) -> None:
+    with verified.root.chunks_file("p1").open("a") as file:
+        file.write("broken")
+    assert verified("sync").code == Exit.INVALID_INPUT
+    code, document = check(verified, "--max-lag", "0s")
+    assert (code, codes(document)) == (WARNING, ["held"])
+    assert (document["held"], document["sources"]) == (2, 2)
+    assert "p1" in document["problems"][0]["message"]
+
+
+def test_restored_backup_is_a_warning_until_a_sync(verified: Shell) -> None:
+    assert verified("backup", "copy.tar.gz").code == Exit.OK
+    assert verified("restore", "copy.tar.gz", "--force").code == Exit.OK
+    code, document = check(verified)
+    assert (code, codes(document)) == (WARNING, ["restored"])
+    assert verified("sync").code == Exit.OK
+    assert check(verified)[0] == OK
+
+
 @pytest.mark.parametrize("age", ["15", "m", "1.5h", "-1s", "15 m", "forever", "15m|", "٣h"])
 def test_age_that_is_none_is_unknown(age: str, verified: Shell) -> None:
     code, document = check(verified, "--max-lag", age)

@@ -145,6 +145,13 @@ def test_status_lists_broken_partitions_and_held_sources(home: Home, shell: Shel
     assert "`chunksink retire-partition p2`" in out
 
 
+def test_status_names_partitions_that_are_dated_in_the_future(home: Home, shell: Shell) -> None:
+    assert report(shell)["bus"]["dated_ahead"] == []
+    commit(home.root, "p3", source("d.md", "a dog"), at="2999-01-01T00:00:00Z")
+    home.sync()
+    assert report(shell)["bus"]["dated_ahead"] == ["p3"]
+
+
 def test_status_names_the_first_held_sources_and_all_with_all(home: Home, shell: Shell) -> None:
     commit(home.root, "p3", [chunk for name in "defgh" for chunk in source(f"{name}.md", name)])
     home.sync()

@@ -13,6 +13,7 @@ from chunksink.ingest.run import ingest
 from chunksink.ingest.store import IngestStore, why_no_chunks
 from tests.ingest.bench import Bench
 from tests.ingest.chunks.samples import canonical_chunk
+from tests.support.bus import commit, source
 
 A, B = "# A\n\nThe cat.\n", "# B\n\nThe dog.\n"
 
@@ -48,6 +49,12 @@ def test_an_edit_replaces_its_own_source_and_keeps_the_others_as_they_are(two: B
     after = {record["text"]: record["created_at"] for record in two.records()}
     assert after[B.strip()] == stamps[B.strip()]
     assert after["# A\n\nAnother cat."] > stamps[A.strip()]
+
+
+def test_a_foreign_partition_that_is_dated_far_ahead_dates_no_other_chunk(two: Bench) -> None:
+    commit(two.bus, "sensors", source("sensor", "a text"), at="2999-01-01T00:00:00Z")
+    two.ingest()
+    assert all(record["created_at"] < "2900" for record in two.records())
 
 
 def test_a_touched_file_is_unchanged(two: Bench) -> None:
