@@ -142,11 +142,19 @@ def _missing_values(options: Options) -> dict[str, str]:
     return {"vanished": VANISHED, "not_in_file": NOT_IN_FILE, "tenant": options.tenant or ""}
 
 
-# Sources that lost most of their chunks. Vanished sources are handled by `prune`.
+# Files that were read, and whose records are all gone.
+_EMPTY_FILES = f"""
+select stored.origin, count(*) from departure join stored using (family)
+where departure.reason = '{NOT_IN_FILE}' and stored.origin not in (select uri from draft)
+group by stored.origin order by stored.origin
+"""
+
+# Sources that lost most of their chunks, including records that are gone from their file. Vanished files are handled by
+# `prune`.
 _SHRUNK = f"""
 select stored.name, stored.chunks - now.chunks as lost from stored join (
   select family, chunks from arrival join draft using (family, uri)
-  union all select family, 0 from departure where reason = '{EMPTIED}'
+  union all select family, 0 from departure where reason in ('{EMPTIED}', '{NOT_IN_FILE}')
 ) as now using (family)
 where now.chunks * {SHRUNK_DIVISOR} < stored.chunks order by lost desc, stored.name
 """
@@ -198,6 +206,13 @@ def _prune(db: sqlite3.Connection, options: Options, discovery: Discovery) -> No
             raise IngestBrake(
                 f"{scope.path} {state}, and --prune would remove {number:,} sources; nothing was written. Is it "
                 f"mounted? To remove them: --allow-deletions {number}"
+            )
+
+    for origin, number in db.execute(_EMPTY_FILES).fetchall():
+        if number > options.allow_deletions:
+            raise IngestBrake(
+                f"{origin} has no records any more, and --prune would remove {number:,} sources; nothing was written. "
+                f"Is the file complete? To remove them: --allow-deletions {number}"
             )
 
 

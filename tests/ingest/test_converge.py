@@ -108,7 +108,7 @@ def test_a_file_emptied_while_the_database_is_lost_loses_its_families(name: str,
     bench.write(name, content)
     report = bench.ingest(name)
     assert (report.failed, report.missing, report.documents) == (0, 1, 1)
-    report = bench.ingest(name, prune=True)
+    report = bench.ingest(name, prune=True, allow_deletions=1)
     assert (report.failed, report.missing, report.documents) == (0, 0, 0)
     assert bench.ingest(name).written is False
 

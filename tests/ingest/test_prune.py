@@ -186,6 +186,32 @@ def test_two_folders_in_turn_write_nothing_when_nothing_changed(three: Bench) ->
     assert three.files() == before
 
 
+@pytest.mark.promise(6)
+def test_a_file_without_any_record_is_not_pruned_unless_the_number_is_given(bench: Bench) -> None:
+    """An export that was cut off after its header."""
+    header = "id,text\n"
+    bench.write("rows.csv", header + "".join(f"{number},The cat {number}.\n" for number in range(3)))
+    bench.ingest("rows.csv")
+    before = bench.files()
+    bench.write("rows.csv", header)
+    with pytest.raises(IngestBrake, match="docs/rows.csv.*--allow-deletions 3"):
+        bench.ingest("rows.csv", prune=True, allow_deletions=2)
+    assert bench.files() == before
+    assert bench.ingest("rows.csv", prune=True, allow_deletions=3).pruned == 3
+
+
+@pytest.mark.promise(6)
+def test_pruned_records_that_are_a_large_share_of_all_chunks_stop_the_run(bench: Bench) -> None:
+    rows = [f"{number},The cat {number}.\n" for number in range(200)]
+    bench.write("rows.csv", "id,text\n" + "".join(rows))
+    bench.ingest("rows.csv")
+    bench.write("rows.csv", "id,text\n" + "".join(rows[:50]))
+    assert bench.ingest("rows.csv").missing == 150
+    with pytest.raises(IngestBrake, match="--allow-deletions 150"):
+        bench.ingest("rows.csv", prune=True)
+    assert bench.ingest("rows.csv", prune=True, allow_deletions=150).pruned == 150
+
+
 def sections(number: int) -> str:
     """A document of at least so many chunks."""
     return "".join(f"# Part {part}\n\n{' '.join(f'word{part}' for _ in range(200))}\n\n" for part in range(number))
