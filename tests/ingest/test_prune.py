@@ -194,7 +194,7 @@ def test_a_file_without_any_record_is_not_pruned_unless_the_number_is_given(benc
     bench.ingest("rows.csv")
     before = bench.files()
     bench.write("rows.csv", header)
-    with pytest.raises(IngestBrake, match="docs/rows.csv.*--allow-deletions 3"):
+    with pytest.raises(IngestBrake, match=r"docs/rows\.csv.*--allow-deletions 3"):
         bench.ingest("rows.csv", prune=True, allow_deletions=2)
     assert bench.files() == before
     assert bench.ingest("rows.csv", prune=True, allow_deletions=3).pruned == 3
