@@ -14,7 +14,8 @@ from chunksink.chunkbus.signature import Signature
 from chunksink.ingest.codes import RECORD_FORM_UNKNOWN, SOURCE_EMPTY
 from chunksink.ingest.errors import SourceFailed
 from chunksink.ingest.formats.registry import Format, Match
-from chunksink.ingest.json_records import find_records, first_records, has_nothing
+from chunksink.ingest.json_records import find_records, first_problem, first_records, has_nothing
+from chunksink.ingest.model import Notice
 from chunksink.ingest.options import AUTO, ROWS, Options
 from chunksink.ingest.placement import Rule
 from chunksink.ingest.report import Failure, Outcome
@@ -70,7 +71,12 @@ def classify(
                 is_empty = SOURCE_EMPTY in codes if was_unknown else has_nothing(Path(os.fsdecode(path)))
                 code = SOURCE_EMPTY if is_empty else RECORD_FORM_UNKNOWN
                 is_failure = path in named and not is_empty
-                failures += [Failure(uri, code, _UNKNOWN)] if is_failure else []
+                if is_failure:
+                    file = Path(os.fsdecode(path))
+                    found = None if file.suffix.lower() in _SEPARATED else first_problem(file)
+                    problem = found or Notice(code, _UNKNOWN)
+                    code = problem.code
+                    failures.append(Failure(uri, code, problem.reason, problem.line))
                 reading = {"format": name, "outcome": Outcome.LEFT_OUT, "is_whole": is_empty, "failures": is_failure}
                 set_found(db, uri, codes=orjson.dumps({code: 1}).decode(), error=code, **reading, **columns)
                 continue

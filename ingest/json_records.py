@@ -31,6 +31,7 @@ _DECODER = json.JSONDecoder(strict=False)
 _LONG_NUMBER = re.compile(rb"[0-9]{16}")
 _LARGEST_EXACT_INTEGER = 2**53 - 1
 _DEEPEST_LIST = 3
+_FIRST_RECORDS = 200
 
 IsRecord = Callable[[Record], bool]
 
@@ -59,7 +60,7 @@ def read_records(path: Path, is_record: IsRecord, limit: int = MAX_LINE_BYTES) -
             yield from (_array if layout == "array" else _lines)(file, limit)
 
 
-def first_records(path: Path, most: int = 200) -> Iterator[Record]:
+def first_records(path: Path, most: int = _FIRST_RECORDS) -> Iterator[Record]:
     """The first objects in the lines or the array of a file, or the one object in it, to recognise the format."""
     with suppress(SourceFailed):
         for entry in islice(read_records(path, lambda _: False, MAX_VALUE_BYTES), most):
@@ -72,6 +73,21 @@ def has_nothing(path: Path) -> bool:
     with suppress(OSError, SourceFailed):
         return next(read_records(path, lambda _: False, MAX_VALUE_BYTES), None) is None
     return False
+
+
+def first_problem(path: Path) -> Notice | None:
+    """The first problem of a file whose first records are all unreadable; None if it is another file."""
+    problems: list[Notice] = []
+    try:
+        for entry in islice(read_records(path, lambda _: False, MAX_VALUE_BYTES), _FIRST_RECORDS):
+            if isinstance(entry, NumberedRecord):
+                return None
+            problems.append(entry)
+    except OSError:
+        return None
+    except SourceFailed as error:
+        return Notice(error.code, error.reason)
+    return next(iter(problems), None)
 
 
 def find_records(value: Any, is_record: IsRecord) -> list[Any] | None:

@@ -142,10 +142,12 @@ def _missing_values(options: Options) -> dict[str, str]:
     return {"vanished": VANISHED, "not_in_file": NOT_IN_FILE, "tenant": options.tenant or ""}
 
 
-# Files that were read, and whose records are all gone.
+# Files whose records are all gone: neither this reading nor the last one, if the file is unchanged, found any.
 _EMPTY_FILES = f"""
 select stored.origin, count(*) from departure join stored using (family)
-where departure.reason = '{NOT_IN_FILE}' and stored.origin not in (select uri from draft)
+where departure.reason = '{NOT_IN_FILE}' and stored.origin not in (
+  select uri from draft
+  union all select uri from source_family join found using (uri) where is_current and found.outcome = 'unchanged')
 group by stored.origin order by stored.origin
 """
 

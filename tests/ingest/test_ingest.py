@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from chunksink.chunkbus.findings import JSON_PARSE
 from chunksink.ingest.codes import CHUNKING_FAILED, RECORD_FORM_UNKNOWN, SOURCE_EMPTY, SOURCE_IN_ANOTHER_FILE
 from chunksink.ingest.errors import IngestBusy, IngestRefused
 from chunksink.ingest.options import Options
@@ -55,6 +56,13 @@ def test_a_foreign_partition_that_is_dated_far_ahead_dates_no_other_chunk(two: B
     commit(two.bus, "sensors", source("sensor", "a text"), at="2999-01-01T00:00:00Z")
     two.ingest()
     assert all(record["created_at"] < "2900" for record in two.records())
+
+
+@pytest.mark.parametrize(("name", "line"), [("x.jsonl", 1), ("x.json", None)])
+def test_a_named_file_without_valid_json_names_the_error(name: str, line: int | None, bench: Bench) -> None:
+    bench.write(name, "{not json}\n{}}\n")
+    (failure,) = bench.ingest(name).failures
+    assert (failure.code, failure.line) == (JSON_PARSE, line)
 
 
 def test_a_touched_file_is_unchanged(two: Bench) -> None:
