@@ -245,7 +245,7 @@ class Index(AbstractContextManager["Index", None]):
             state = stack.enter_context(State.existing(config.home_path))
             live = stack.enter_context(locks.reading_live(state))
             engine = partial(open_one_sink, config, stack)
-            ledger = partial(why_no_chunks, config.home_path, why_skipped=partial(why_skipped, config.bus))
+            ledger = partial(why_no_chunks, config.home_path, config.bus, why_skipped=why_skipped)
             fields = FieldSet.of(config.fields)
             explanation = why(state, config.bus, fields, live, name, engine, ledger)
         return replace(explanation, cached_vector=cached_vector(config, live.model, explanation.vector_key))

@@ -161,6 +161,7 @@ class _Walk:
         self.included = _Patterns(options.include, "--include")
         self._outputs = {os.path.realpath(folder) for folder in outputs}
         self._named = {os.path.realpath(path) for path in paths}
+        self._named_files = {str(real_path(path)) for path in paths}
         self._walked: set[str] = set()
 
     def add_file(self, path: Path) -> None:
@@ -200,7 +201,7 @@ class _Walk:
                             self._leave_out(f"{prefix}{entry.name}", codes.FILE_LINKED, reason)
                         else:
                             self._add(f"{prefix}{entry.name}", entry.path)
-                    else:
+                    elif entry.path not in self._named_files:
                         self.discovery.other_kinds[_suffix_of(entry.name)] += 1
         except OSError as error:
             reason = f"the folder cannot be listed: {error.strerror}"

@@ -170,10 +170,10 @@ def stop_large_loss(db: sqlite3.Connection, allowed: int) -> None:
     if len(shrunk) <= allowed or not is_large_loss(lost, total or 0, LEAST_CHUNKS):
         return
     names = ", ".join(name for name, _ in shrunk[:_FIRST_MISSING])
+    sources = f"{len(shrunk):,} source{'' if len(shrunk) == 1 else 's'} ({names})"
     raise IngestBrake(
-        f"{lost:,} of the {total:,} chunks in the partitions of this run would be removed, from {len(shrunk):,} "
-        f"sources ({names}); nothing was written. Are the files complete? To remove the chunks: "
-        f"--allow-deletions {len(shrunk)}"
+        f"{lost:,} of the {total:,} chunks in the partitions of this run would be removed, from {sources}; "
+        f"nothing was written. Are the files complete? To remove the chunks: --allow-deletions {len(shrunk)}"
     )
 
 
@@ -204,10 +204,11 @@ def _prune(db: sqlite3.Connection, options: Options, discovery: Discovery) -> No
         # Files of unknown formats do not count: they may exist even if a disk is not mounted.
         found = db.execute("select uri from found where format <> ''")
         if number > options.allow_deletions and not any(scope.contains(uri) for (uri,) in found):
+            sources = f"{number:,} source{'' if number == 1 else 's'}"
             state = "has no sources any more" if scope.path.exists() else "does not exist"
             raise IngestBrake(
-                f"{scope.path} {state}, and --prune would remove {number:,} sources; nothing was written. Is it "
-                f"mounted? To remove them: --allow-deletions {number}"
+                f"{scope.path} {state}, and --prune would remove {sources}; nothing was written. Is it mounted? "
+                f"To remove them: --allow-deletions {number}"
             )
 
     for origin, number in db.execute(_EMPTY_FILES).fetchall():

@@ -4,10 +4,11 @@ The ledger records which sources were read, by which versions, and with which re
 """
 
 import os
+import shlex
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -17,7 +18,11 @@ from typing import Any
 import filelock
 from sqlite_utils import Database, Migrations
 
+from chunksink.chunkbus.errors import InvalidManifest
+from chunksink.chunkbus.identity import family_key, resolve_parent_id
 from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.reader import read_manifest
+from chunksink.chunkbus.runlog import read_run
 from chunksink.chunkbus.signature import Signature
 from chunksink.chunkbus.store import Store, write_transaction
 from chunksink.ingest.codes import MEANINGS
@@ -145,21 +150,63 @@ def pages(db: sqlite3.Connection, query: str, values: Mapping[str, Any]) -> Iter
 
 
 def why_no_chunks(
-    home: Path, source: str, why_skipped: Callable[[str], str | None] = lambda _source: None
+    home: Path,
+    bus: BusRoot,
+    source: str,
+    why_skipped: Callable[[BusRoot, str], str | None] = lambda _bus, _source: None,
 ) -> str | None:
-    """The ledger's reason why the last reading of a source made no chunks; if it was never read, that of `why_skipped`.
-    None if there is no reason, or there are chunks."""
+    """Why no chunks are known by the name of this file: the names of its sources if they differ from it, else the
+    ledger's reason why its last reading made none, else that they were removed. If it was never read, the reason of
+    `why_skipped`. None if there is no reason, or there are chunks of this name."""
     if not (home / FILE_NAME).exists():
         return None
     with IngestStore(home) as store:
         attempt = store.last_attempt(source)
         if attempt is None:
-            return why_skipped(source)
-        if (code := attempt["error_type"]) is None:
-            return None
-        current = "select 1 from source_family where uri = ? and is_current"
-        if store.db.execute(current, [attempt["source_uri"]]).fetchone():  # it was read in part
-            return None
+            return why_skipped(bus, source)
+        name, code = attempt["source_uri"], attempt["error_type"]
+        sources = store.db.execute(_SOURCES_OF_FILE, [name]).fetchall()
+    if sources:
+        return None if sources[0][0] == name else _named_otherwise(name, sources)
+    if code is None:
+        return _removal(bus, attempt)
     meaning, remedy = MEANINGS.get(code, ("it was not read", "correct the source"))
-    name, run = attempt["source_uri"], attempt["run_id"]
-    return f"{name} has no chunks: {code}, {meaning}. What to do: {remedy}. `chunksink runs {run}` shows that ingest"
+    reason, run = _recorded_message(home, attempt) or meaning, attempt["run_id"]
+    return f"{name} has no chunks: {code}, {reason}. What to do: {remedy}. `chunksink runs {run}` shows that ingest"
+
+
+_NAMED_SOURCES = 3
+_SOURCES_OF_FILE = f"""
+select name, count(*) over () from (
+  select distinct name from source_family join family using (family) where uri = ? and is_current
+) order by length(name), name limit {_NAMED_SOURCES}
+"""
+
+
+def _named_otherwise(file: str, sources: list[tuple[str, int]]) -> str:
+    names, total = [name for name, _ in sources], sources[0][1]
+    more = f" and {total - len(names):,} more" if total > len(names) else ""
+    number = f"{total:,} source{'' if total == 1 else 's'}"
+    remedy = f"Ask for one: `chunksink why {shlex.quote(names[0])}`"
+    return f"{file} was read as {number}: {', '.join(names)}{more}. {remedy}"
+
+
+def _recorded_message(home: Path, attempt: Mapping[str, Any]) -> str | None:
+    """The message of a failure in the record of its run; None if that was deleted."""
+    with suppress(OSError, ValueError):
+        for event in read_run(home / "runs" / f"{attempt['run_id']}.jsonl"):
+            if (event.get("source_uri"), event.get("code")) == (attempt["source_uri"], attempt["error_type"]):
+                line = "" if event["line"] is None else f"line {event['line']:,}: "
+                return f"{line}{event['reason']}".removesuffix(".")
+    return None
+
+
+def _removal(bus: BusRoot, attempt: Mapping[str, Any]) -> str:
+    """Says that the chunks of a file were removed; also when and why, if its partition has the tombstone."""
+    name = attempt["source_uri"]
+    family, removed = family_key(resolve_parent_id(None, name, ""), None), ""
+    with suppress(OSError, InvalidManifest):
+        for tombstone in read_manifest(bus, attempt["partition_key"]).tombstones:
+            if tombstone.parent_id == family:
+                removed = f" and removed at {tombstone.at}: {tombstone.reason}"
+    return f"{name} has no chunks any more. It was last read at {attempt['processed_at']}{removed}"

@@ -20,6 +20,7 @@ from chunksink.rebuild.catalog_rows import KEY
 from chunksink.rebuild.errors import UnknownChunk
 from chunksink.rebuild.families import FamilyReader, label_of, passage_of, source_names
 from chunksink.rebuild.forget import names_of
+from chunksink.rebuild.intake import VALID
 from chunksink.rebuild.schema import exists
 from chunksink.rebuild.state import Generation, State
 from chunksink.sinks.capabilities import SupportsReader, capability
@@ -201,6 +202,8 @@ def _families_named(db: Any, name: str) -> list[str]:
 def _occurrence(db: Any, root: BusRoot, row: _ChunkRow) -> Occurrence:
     verdict, reason = _verdict(db, row)
     line, source = _line_and_source(root, row)
+    if line is None and row.partition_state == VALID:
+        reason += "; the partition has changed or gone since it was read: `chunksink sync` applies that"
     return Occurrence(
         row.partition, row.partition_state, row.offset, line, source, row.document_id, row.text_hash, verdict, reason
     )

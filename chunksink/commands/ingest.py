@@ -63,7 +63,10 @@ class _SourcePath(click.Path):
 )
 @click.option("--tenant", metavar="NAME", help="The owner of these documents; searches can be limited to a tenant.")
 @click.option(
-    "--exclude", multiple=True, metavar="PATTERN", help="Skip what matches, as in a .gitignore file; repeatable."
+    "--exclude",
+    multiple=True,
+    metavar="PATTERN",
+    help="Skip what matches, as in a .gitignore file; repeatable. Give it again in later runs.",
 )
 @click.option(
     "--include",

@@ -77,10 +77,10 @@ def _vector(explanation: "Explanation") -> str:
 
 
 def _place(occurrence: "Occurrence") -> str:
-    line = f"line {occurrence.line:,}" if occurrence.line else "a file that has changed or gone since it was read"
+    line = f", line {occurrence.line:,}" if occurrence.line else ""
     state = "" if occurrence.partition_state == "valid" else f", now {occurrence.partition_state}"
     source = f", source {printable(occurrence.source)}" if occurrence.source else ""
-    return f"partition {occurrence.partition}{state}, {line}{source}, document {printable(occurrence.document_id)}"
+    return f"partition {occurrence.partition}{state}{line}{source}, document {printable(occurrence.document_id)}"
 
 
 def _copy(sink: "SinkCopy", explanation: "Explanation") -> str:

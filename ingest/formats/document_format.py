@@ -33,7 +33,7 @@ from chunksink.ingest.model import Empty, Family, Item, Notice, Source
 _MAX_FILE_BYTES = 512 * 2**20
 # Programs state these as the titles of documents that have none.
 _PLACEHOLDER = re.compile(
-    r"untitled(?: document)?"
+    r"untitled(?: document)?|about:blank"
     r"|(?:document|dokument|(?:powerpoint[ -])?(?:presentation|präsentation)|book|mappe|arbeitsmappe)\d*",
     re.IGNORECASE,
 )

@@ -151,6 +151,8 @@ def test_why_after_the_file_changed_has_no_line(home: Home, shell: Shell) -> Non
     commit(home.root, "p1", source("c.md", "a much longer text than there was before, so that all has moved"))
     found = why(shell, CAT)
     assert found["occurrences"][0]["line"] is None
+    assert found["occurrences"][0]["verdict"] == "current"
+    assert "`chunksink sync`" in found["occurrences"][0]["reason"]
     assert "changed or gone" in found["printed"]
 
 
@@ -248,9 +250,12 @@ def test_file_without_chunks_names_the_result_of_its_reading(name: str, code: st
     write(quick_shell, "docs/a.md", "# A\n\nA text.\n")
     write(quick_shell, "docs/empty.md", "")
     write(quick_shell, "docs/broken.pptx", "not a presentation")
-    assert quick_shell("ingest", "docs", "--sync").code == Exit.INVALID_INPUT
+    ingested = quick_shell("ingest", "docs", "--sync", "--json")
+    assert ingested.code == Exit.INVALID_INPUT
     ended = quick_shell("why", name)
     assert (ended.code, code in ended.err) == (Exit.USAGE, True)
+    (failure,) = ingested.json["ingest"]["failures"]
+    assert (failure["reason"] in ended.err) == (failure["code"] == code)
     for unknown in ("nowhere.md", "mpty.md", ""):
         assert code not in quick_shell("why", unknown).err
     with chunksink.open() as index, pytest.raises(UnknownChunk, match=code):

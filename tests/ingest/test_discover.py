@@ -2,7 +2,6 @@
 
 import os
 import re
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -59,12 +58,20 @@ def test_reason_for_a_file_that_was_skipped(filled: Bench, monkeypatch: pytest.M
         "~$open.md": "hidden",
         "drafts/g.md": "excluded",
     }.items():
-        assert re.search(reason, why_no_chunks(filled.home, f"docs/{name}", partial(why_skipped, filled.bus)) or "")
+        assert re.search(reason, why_no_chunks(filled.home, filled.bus, f"docs/{name}", why_skipped) or "")
         assert why_skipped(filled.bus, str(filled.docs / name)), "by its path"
     assert "`chunksink why docs/a.md`" in (why_skipped(filled.bus, "a.md") or "")
-    assert why_no_chunks(filled.home, "docs/a.md", partial(why_skipped, filled.bus)) is None
+    assert why_no_chunks(filled.home, filled.bus, "docs/a.md", why_skipped) is None
     assert why_skipped(filled.bus, "nowhere.py") is None
     assert why_skipped(filled.bus, "x" * 5_000) is None
+
+
+def test_named_file_of_another_kind_is_not_counted_as_skipped(filled: Bench) -> None:
+    (filled.docs / "link.csv").symlink_to(filled.write("other.csv", "id,text\n1,x\n"))
+    for paths in ((".", "link.csv", "e.py"), ("e.py", "link.csv", ".")):
+        report = filled.fresh("-".join(paths)).ingest(*paths)
+        assert report.other_kinds == {".csv": 1, ".png": 1, "no suffix": 1}
+        assert (report.kinds["rows"], report.kinds["text"]) == (1, 1)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """One ingest after another: what is read, written, carried over and reported."""
 
+import re
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from typing import Any
@@ -150,7 +151,7 @@ def test_two_tenants_with_one_folder_are_apart(two: Bench) -> None:
 # -- records: several families in one file, one family in several files ------------------------------------------------
 
 
-def row(name: str, text: str) -> dict[str, str]:
+def row(name: str, text: object) -> dict[str, object]:
     return {"id": name, "text": text}
 
 
@@ -209,7 +210,7 @@ def test_json_that_is_no_record_is_counted_in_a_folder_and_a_failure_by_name(ben
 @pytest.mark.parametrize(
     ("data", "remedy"),
     [
-        ("id,text\n1,caf\u00e9\n".encode("cp1252"), "iconv -f WINDOWS-1252"),
+        ("id,text\n1,caf\u00e9\n".encode("cp1252"), "iconv -f ENCODING"),
         ("id,text\n1,x\n".encode("utf-16"), "iconv -f UTF-16"),
         (b'id,"text\n1,x\n', ""),
     ],
@@ -348,10 +349,25 @@ def test_chunk_of_the_last_possible_moment_does_not_stop_later_runs(bench: Bench
     assert bench.ingest().processed == 1
 
 
-def test_reason_for_a_file_without_chunks_is_none_if_it_was_read_in_part(bench: Bench) -> None:
-    bench.write("rows.jsonl", [{"id": "1", "text": "A cat."}, {"id": "2", "text": 5}, {"id": "3", "text": "A mat."}])
+def test_file_of_rows_names_its_sources_even_if_it_was_read_in_part(bench: Bench) -> None:
+    bench.write("rows.jsonl", [row("1", "A cat."), row("2", 5), *(row(str(one), "A mat.") for one in range(3, 7))])
     bench.write("broken.pdf", b"no PDF")
     report = bench.ingest()
-    assert (report.documents, len(report.failures)) == (2, 2)
-    assert why_no_chunks(bench.home, "docs/rows.jsonl") is None
-    assert why_no_chunks(bench.home, "docs/broken.pdf")
+    assert (report.documents, len(report.failures)) == (5, 2)
+    reason = why_no_chunks(bench.home, bench.bus, "docs/rows.jsonl") or ""
+    assert re.findall(r"rows\.jsonl#id=(\d)", reason) == ["1", "3", "4", "1"]
+    assert "5 sources" in reason and "and 2 more" in reason
+    assert CHUNKING_FAILED in (why_no_chunks(bench.home, bench.bus, "docs/broken.pdf") or "")
+
+
+def test_removed_file_names_the_time_of_its_tombstone(two: Bench) -> None:
+    two.write("rows.jsonl", [row("1", "The cat.")])
+    two.ingest()
+    assert why_no_chunks(two.home, two.bus, "docs/a.md") is None
+    for name in ("a.md", "rows.jsonl"):
+        two.remove(name)
+    two.ingest(prune=True)
+    (removed_at,) = {str(one.at) for one in two.manifest().tombstones}
+    for name, is_known in (("docs/a.md", True), ("a.md", True), ("docs/rows.jsonl", False)):
+        reason = why_no_chunks(two.home, two.bus, name) or ""
+        assert ("no chunks any more" in reason, removed_at in reason) == (True, is_known)

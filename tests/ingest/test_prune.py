@@ -231,7 +231,9 @@ def test_sources_that_lose_most_of_their_chunks_stop_the_run_unless_their_number
     number = len(bench.records("documents"))
     assert number > 100
     bench.write("large.md", left)
-    in_reach = rf"of the {number} chunks in the partitions of this run.*docs/large\.md.*--allow-deletions 1"
+    in_reach = (
+        rf"of the {number} chunks in the partitions of this run.*from 1 source .*docs/large\.md.*--allow-deletions 1"
+    )
     with pytest.raises(IngestBrake, match=in_reach):
         bench.ingest()
     assert bench.files() == before

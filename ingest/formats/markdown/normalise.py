@@ -32,6 +32,11 @@ _KINDS = {
 }
 """Kinds of binary files by their first bytes."""
 
+TO_UTF8 = (
+    "convert it to UTF-8 with iconv -f ENCODING -t UTF-8 OLD > NEW; "
+    "ENCODING is often WINDOWS-1252 for Western European texts"
+)
+
 
 def decode(data: bytes) -> str:
     """The text of a source in UTF-8, or in UTF-16 with a byte order mark. Raises SourceFailed for other encodings and
@@ -46,8 +51,7 @@ def decode(data: bytes) -> str:
         refuse_binary(data)
         line = data.count(b"\n", 0, error.start) + 1
         place = f"byte 0x{data[error.start]:02x} at offset {error.start}, line {line}"
-        remedy = "convert it to UTF-8; for a file from Windows: iconv -f WINDOWS-1252 -t UTF-8 OLD > NEW"
-        raise SourceFailed(CHUNKING_FAILED, f"not {error.encoding.upper()}: {place}; {remedy}") from error
+        raise SourceFailed(CHUNKING_FAILED, f"not {error.encoding.upper()}: {place}; {TO_UTF8}") from error
 
 
 def refuse_binary(data: bytes) -> None:

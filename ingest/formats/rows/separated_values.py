@@ -13,6 +13,7 @@ from typing import Literal
 from chunksink.chunkbus import findings
 from chunksink.ingest.codes import CHUNKING_FAILED
 from chunksink.ingest.errors import SourceFailed
+from chunksink.ingest.formats.markdown.normalise import TO_UTF8
 from chunksink.ingest.json_records import NumberedRecord
 from chunksink.ingest.model import Notice
 
@@ -68,7 +69,6 @@ def _rows(path: Path, quoting: Literal[0, 3] = csv.QUOTE_MINIMAL) -> Iterator[tu
     except csv.Error as error:
         raise SourceFailed(CHUNKING_FAILED, f"line {line}: {error}; double the quotes within quotes") from error
     except UnicodeDecodeError as error:
-        encoding = "UTF-16" if error.object.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "WINDOWS-1252"
-        remedy = f"for a file from Windows: iconv -f {encoding} -t UTF-8 OLD > NEW"
-        reason = f"not UTF-8 in line {line} or later; convert it to UTF-8; {remedy}"
-        raise SourceFailed(CHUNKING_FAILED, reason) from error
+        is_utf16 = error.object.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
+        remedy = "convert it to UTF-8: iconv -f UTF-16 -t UTF-8 OLD > NEW" if is_utf16 else TO_UTF8
+        raise SourceFailed(CHUNKING_FAILED, f"not UTF-8 in line {line} or later; {remedy}") from error

@@ -169,7 +169,7 @@ def test_metadata_is_what_file_states_else_its_title() -> None:
 @pytest.mark.parametrize(
     ("stated", "title"),
     [
-        *((name, "The heading") for name in ("Untitled", "untitled document", "DOCUMENT", "Dokument1", "Book2")),
+        *((name, "The heading") for name in ("Untitled", "untitled document", "about:blank", "DOCUMENT", "Book2")),
         *((name, "The heading") for name in ("PowerPoint Presentation", "PowerPoint-Präsentation", "Presentation2")),
         *((f"Microsoft Word - {name}", "The heading") for name in ("Document12.docx", "Arbeitsmappe", "")),
         ("Microsoft Word - Plan 1.5.docx", "Plan 1.5"),
