@@ -59,11 +59,11 @@ def test_a_foreign_partition_that_is_dated_far_ahead_dates_no_other_chunk(two: B
     assert all(record["created_at"] < "2900" for record in two.records())
 
 
-@pytest.mark.parametrize(("name", "line"), [("x.jsonl", 1), ("x.json", None)])
-def test_a_named_file_without_valid_json_names_the_error(name: str, line: int | None, bench: Bench) -> None:
+@pytest.mark.parametrize("name", ["x.jsonl", "x.json"])
+def test_a_named_file_without_valid_json_names_the_error(name: str, bench: Bench) -> None:
     bench.write(name, "{not json}\n{}}\n")
     (failure,) = bench.ingest(name).failures
-    assert (failure.code, failure.line) == (JSON_PARSE, line)
+    assert (failure.code, failure.line) == (JSON_PARSE, 1)
 
 
 def test_a_touched_file_is_unchanged(two: Bench) -> None:
