@@ -20,18 +20,19 @@ def open(path_or_config: "str | Path | Config | None" = None, **settings: Any) -
     """Open the index of a configuration: a file, a folder with `chunksink.toml`, or a `Config`.
 
     The default is the file that `CHUNKSINK_CONFIG` names, else the one in the current folder. Without a file every
-    setting has its default. `settings` override file and environment, as flags do.
+    setting has its default. `settings` override file and environment, as flags do. Relative paths are those of the
+    folder in which this is called, even if the process changes its folder later.
     """
     from chunksink.index import Index
     from chunksink.session import keep_live_sinks
-    from chunksink.settings.config import Config, load_config
+    from chunksink.settings.config import Config, load_config, with_absolute_paths
 
     if isinstance(path_or_config, Config):
         if settings:
             names = ", ".join(settings)
             raise TypeError(f"open() got a Config and settings ({names}): set them in the Config")
-        return Index(path_or_config)
-    return Index(keep_live_sinks(load_config(settings, place=path_or_config)))
+        return Index(with_absolute_paths(path_or_config))
+    return Index(keep_live_sinks(with_absolute_paths(load_config(settings, place=path_or_config))))
 
 
 if not TYPE_CHECKING:  # otherwise a type checker accepts any name

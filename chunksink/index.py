@@ -85,6 +85,9 @@ class Index(AbstractContextManager["Index", None]):
         self._finalizer: finalize[..., Index] | None = None
         self._live_lock = Lock()
 
+    def __repr__(self) -> str:
+        return f"<Index {self.config.home} of {self.config.chunks}: {', '.join(self.config.sinks)}>"
+
     def __exit__(self, *_error: object) -> None:
         self.close()
 
@@ -234,7 +237,7 @@ class Index(AbstractContextManager["Index", None]):
         """What is live, held, due or under way, from the records of this home. Calls no engine."""
         return status_of(self.config)
 
-    def why(self, name: str) -> Explanation:
+    def why(self, name: Path | str) -> Explanation:
         """Everything known about one chunk. `name` is its id, the beginning of its id, or a source, whose first chunk
         is explained."""
         from chunksink.ingest.discover import why_skipped
@@ -247,7 +250,7 @@ class Index(AbstractContextManager["Index", None]):
             engine = partial(open_one_sink, config, stack)
             ledger = partial(why_no_chunks, config.home_path, config.bus, why_skipped=why_skipped)
             fields = FieldSet.of(config.fields)
-            explanation = why(state, config.bus, fields, live, name, engine, ledger)
+            explanation = why(state, config.bus, fields, live, os.fspath(name), engine, ledger)
         return replace(explanation, cached_vector=cached_vector(config, live.model, explanation.vector_key))
 
     def doctor(self) -> list[Check]:
@@ -292,14 +295,14 @@ class Index(AbstractContextManager["Index", None]):
             session.log.finish("ok", partition=key, families=retired.removed, returning=retired.returning)
             return retired
 
-    def forget(self, name: str, *, tenant: str | None = None, every: bool = False) -> ForgetReport:
+    def forget(self, name: Path | str, *, tenant: str | None = None, every: bool = False) -> ForgetReport:
         """Erase a source from every build, the cache, dead letters and run records. If several sources have this
         name, `tenant` chooses one and `every` chooses all. The bus may be missing."""
         with self._session("forget", reads_chunks=False, makes_home=False) as session:
             # A rebuild under way would write the source again, from what it has read.
             with session.rebuild_lock(locks.WAIT_SECONDS), session.lock(locks.WAIT_SECONDS):
                 session.refresh()
-                report = forget(session, name, tenant=tenant, every=every)
+                report = forget(session, os.fspath(name), tenant=tenant, every=every)
                 PartitionCache(self.config.home_path / FOLDER).clear()
             session.log.finish("ok", documents=sum(report.documents.values()), vectors=report.vectors)
             return report

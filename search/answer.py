@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, overload
 
 from chunksink.search.access import Access
 from chunksink.search.fusion import Share
@@ -193,7 +193,13 @@ class Answer:
     def __len__(self) -> int:
         return len(self.hits)
 
-    def __getitem__(self, place: int) -> SearchHit:
+    @overload
+    def __getitem__(self, place: int) -> SearchHit: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> tuple[SearchHit, ...]: ...
+
+    def __getitem__(self, place: int | slice) -> SearchHit | tuple[SearchHit, ...]:
         return self.hits[place]
 
     def as_json(self, *, explain: bool = False) -> dict[str, Any]:

@@ -27,7 +27,7 @@ _SECONDS = re.compile(r"-[0-9]{1,16}|[0-9]{1,3}|[0-9]{5,7}|[0-9]{9,16}")
 _MONTHS = re.compile(r"([0-9]{4})(?:-([0-9]{2}))?")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{8}")
 
-FilterArgument = Sequence[str | Filter] | Mapping[str, Value | Sequence[Value]] | None
+FilterArgument = Sequence[str | Filter] | Mapping[str, Value | date | Iterable[Value | date]] | None
 """Filters as programs pass them: a list of conditions as people write them, or a mapping of each field to its value or
 values."""
 
@@ -136,6 +136,8 @@ def parse_sort(written: str | None, fields: FieldSet = NO_FIELDS) -> Sort | None
     """`year` sorts from the lowest value, `-year` from the highest."""
     if written is None:
         return None
+    if not isinstance(written, str):
+        raise InvalidQuestion(f"sort must be the name of one field, not {written!r:.100}")
     name = written.removeprefix("-")
     sortable = fields.sortable()
     if name not in (*SORTABLE, *sortable):
@@ -171,8 +173,10 @@ def as_filters(argument: FilterArgument, fields: FieldSet = NO_FIELDS) -> tuple[
     return (*filters, *parse_filters(written, fields))
 
 
-def _of_field(name: str, argument: object, fields: FieldSet) -> tuple[Filter, ...]:
-    several: list[Any] = list(argument) if isinstance(argument, list | tuple | set | frozenset) else [argument]
+def _of_field(name: str, argument: Any, fields: FieldSet) -> tuple[Filter, ...]:
+    is_several = isinstance(argument, Iterable) and not isinstance(argument, str | bytes | Mapping)
+    several = list(argument) if is_several else [argument]
+    several = [value.item() if hasattr(value, "item") else value for value in several]  # numbers of numpy and pandas
     several = [value.isoformat() if isinstance(value, date) else value for value in several]
     field = _known(name, filter_fields(fields), fields)
     if field.type in ("string", "strings"):
@@ -206,6 +210,8 @@ def _filter(field: FilterField, **condition: Any) -> Filter:
 def _known(name: str, known: Mapping[str, FilterField], fields: FieldSet) -> FilterField:
     if name in known:
         return known[name]
+    if not isinstance(name, str):
+        raise InvalidFilter(f"{name!r:.100} is not the name of a field")
     if fields.get(name) is not None:
         raise InvalidFilter(f"{name} cannot be filtered: [fields.{name}] has filter = false")
     near = suggestion(name.rpartition(".")[2], known)  # for metadata.topic, names like topic

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from operator import index
+from typing import Literal, SupportsIndex, get_args
 
 from chunksink.search.errors import InvalidQuestion
 from chunksink.search.phrases import for_words
@@ -93,8 +94,9 @@ class Question:
             raise InvalidQuestion(f"the query must be a string, not {self.text!r:.100}")
         for name in ("limit", "offset", "context"):
             number = getattr(self, name)
-            if isinstance(number, bool) or not isinstance(number, int):
+            if isinstance(number, bool) or not isinstance(number, SupportsIndex):
                 raise InvalidQuestion(f"{name} must be a whole number, not {number!r:.100}")
+            object.__setattr__(self, name, index(number))  # numpy has whole numbers of its own
         if not isinstance(self.collapse, bool):
             raise InvalidQuestion(f"collapse must be True or False, not {self.collapse!r:.100}")
 

@@ -21,6 +21,7 @@ from chunksink.chunkbus.storage import is_bucket
 from chunksink.settings.errors import ConfigError
 from chunksink.settings.fields import FieldOptions, read_fields
 from chunksink.settings.file_paths import (
+    absolute_paths,
     expand_user,
     expanded,
     folder_inside_bus,
@@ -320,6 +321,10 @@ def nearest_variable(name: str) -> str | None:
 
 def _variables() -> set[str]:
     return {variable(setting) for setting in (*SETTINGS, "config", "index")}
+
+
+def with_absolute_paths(config: Config) -> Config:
+    return Config(**absolute_paths(msgspec.structs.asdict(config)))
 
 
 def _of_index(content: Mapping[str, Any], index: str | None, file: Path) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -32,6 +32,12 @@ def expanded(values: Mapping[str, Any]) -> dict[str, Any]:
     return changed
 
 
+def absolute_paths(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings with absolute paths, which stay the same if the process changes its folder."""
+    changed: dict[str, Any] = _resolved(values, Path.cwd())
+    return changed
+
+
 def expand_user(path: str) -> str:
     return os.path.expanduser(path)  # noqa: PTH111 (Path.expanduser raises for an unknown user)
 

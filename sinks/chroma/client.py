@@ -20,6 +20,17 @@ if TYPE_CHECKING:
     from chromadb.config import Settings
 
 _spellings = count(1)
+_process: int | None = None
+"""The process that has opened an engine."""
+
+
+def require_own_process() -> None:
+    """A fork does not copy the threads of an engine: a call would wait for them forever."""
+    if _process not in (None, os.getpid()):
+        raise RuntimeError(
+            "this process was forked from one that had opened embedded Chroma, which does not survive a fork: start it "
+            "with multiprocessing's spawn method, or use the index in the children only"
+        )
 
 
 def import_chromadb() -> ModuleType:
@@ -37,6 +48,9 @@ def import_chromadb() -> ModuleType:
 def open_folder(path: Path) -> "ClientAPI":
     """A new engine in this process. chromadb caches engines by the text of the path, even ones that failed to start.
     So each call spells the path differently, and never as other code in this process would."""
+    global _process
+    require_own_process()
+    _process = os.getpid()
     spelling = "".join("/." if bit == "1" else "/" for bit in f"{next(_spellings):b}")
     client: ClientAPI = import_chromadb().PersistentClient(f"{path}{spelling}", settings=_settings())
     return client

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from chunksink.chunkbus.signature import Signature, wait_a_tick
+from chunksink.sinks.chroma.client import require_own_process
 from chunksink.sinks.chroma.errors import translate_errors
 from chunksink.sinks.chroma.exact_search import Candidates
 from chunksink.sinks.contract import Marker
@@ -119,6 +120,8 @@ class Handle:
     @contextmanager
     def calling(self) -> Iterator["Collection"]:
         """Surrounds every call to Chroma: translates errors and, for an embedded build, waits for its turn."""
+        if self._database is not None:  # embedded
+            require_own_process()
         collection = self.opened().collection
         turn = self._shared_turn if self._may_share else self._turn
         with turn(), translate_errors(self.where):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 from threading import Event, Lock, Thread
-from time import monotonic
+from time import monotonic, sleep
 
 from chunksink.sinks.errors import NotConfirmed
 
@@ -26,6 +26,7 @@ _STOPPED = {"T", "t"}  # states of a process
 _STOPPED_SECONDS = 1.2
 """After this time a reader checks whether the process that has the turn is stopped. A search must answer within two
 seconds."""
+_LOOKS, _LOOK_SECONDS = 10, 0.01
 
 _abandoned: dict[int, Event] = {}
 """By inode of the lock file: the event of a thread that still waits although its caller gave up. While it waits, no
@@ -146,19 +147,24 @@ def _lock(handle: int, path: Path, *, is_reader: bool) -> None:
 
 def _not_confirmed(holders: Mapping[str, str], path: Path, began: float) -> NotConfirmed:
     stopped = next((holder for holder, state in holders.items() if state in _STOPPED), None)
-    who = f"process {stopped} is suspended and" if stopped else "another process"
+    running = "this process" if str(os.getpid()) in holders else "another process"
+    who = f"process {stopped} is suspended and" if stopped else running
     remedy = "resume it or end it" if stopped else "wait, or end it if it hangs"
     return NotConfirmed(f"{who} has used the build at {path} for more than {monotonic() - began:.1f} s: {remedy}")
 
 
 def _holders(handle: int) -> dict[str, str]:
     """The processes that hold the lock, and their states; "" for one that has just ended. Empty if they are invisible:
-    in a paused container, or on a system without /proc."""
+    in a paused container, or on a system without /proc. A lock that is changing hands has no holder for a moment, so
+    the list is read again."""
     inode = str(os.fstat(handle).st_ino)
     with suppress(OSError, IndexError):
-        locks = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
-        holders = [fields[4] for fields in locks if fields[1] == "FLOCK" and fields[5].rpartition(":")[2] == inode]
-        return {holder: _state(holder) for holder in holders}
+        for _ in range(_LOOKS):
+            locks = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+            holders = [fields[4] for fields in locks if fields[1] == "FLOCK" and fields[5].rpartition(":")[2] == inode]
+            if holders:
+                return {holder: _state(holder) for holder in holders}
+            sleep(_LOOK_SECONDS)
     return {}
 
 

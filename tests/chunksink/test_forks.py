@@ -12,6 +12,7 @@ import pytest
 import chunksink
 from chunksink import live
 from chunksink.live import LiveSearch
+from chunksink.sinks.chroma import client
 from tests.chunksink.shell import Shell
 from tests.support.bus import source
 
@@ -19,6 +20,7 @@ from tests.support.bus import source
 @pytest.fixture(autouse=True)
 def nobody_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "_search_process", None)
+    monkeypatch.setattr(client, "_process", None)
 
 
 def in_child(work: Callable[[], object]) -> bool:
@@ -28,7 +30,7 @@ def in_child(work: Callable[[], object]) -> bool:
         try:
             work()
         except RuntimeError as error:
-            os._exit(9 if "forked from one that had searched" in str(error) else 1)
+            os._exit(9 if "this process was forked" in str(error) else 1)
         except BaseException:
             traceback.print_exc(file=sys.__stderr__)
             os._exit(1)
@@ -64,6 +66,15 @@ def test_child_that_drops_an_index_closes_no_reader(quick_shell: Shell, monkeypa
     assert not in_child(let_go)
     assert not closed.exists()
     assert let_go()
+
+
+def test_child_after_any_use_of_chroma_is_refused(shell: Shell) -> None:
+    shell.synced(p1=[source("a.md", "a cat")])
+    with chunksink.open() as index:
+        assert index.verify().ok
+    assert in_child(lambda: chunksink.open().search("cat"))
+    assert in_child(lambda: chunksink.open().verify())
+    assert index.verify().ok
 
 
 def test_child_after_a_keyword_search_can_search(quick_shell: Shell) -> None:

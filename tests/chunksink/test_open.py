@@ -56,6 +56,27 @@ def test_garbage_collected_index_closes_its_readers(silent: Shell, monkeypatch: 
     assert len(set(map(id, closed))) == len(closed) == 2
 
 
+def test_open_index_keeps_its_paths_if_the_process_changes_its_folder(
+    silent: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    with chunksink.open() as index:
+        index.sync()
+        monkeypatch.chdir(elsewhere)
+        assert index.sync().status == "ok"
+        assert len(index.search("cat")) == 1
+        assert str(silent.home.resolve()) in repr(index)
+    assert not any(elsewhere.iterdir())
+
+
+def test_a_path_names_a_source(silent: Shell) -> None:
+    with chunksink.open() as index:
+        index.sync()
+        assert index.why(Path("a.md")).source == "a.md"
+        assert [hit.title for hit in index.search("cat")[:1]] == [index.search("cat")[0].title]
+
+
 @pytest.mark.parametrize("named", ["folder", "file", "path"])
 def test_open_with_a_folder_or_file_elsewhere_uses_its_paths(
     named: str, silent: Shell, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
@@ -75,7 +96,7 @@ def test_open_with_a_folder_or_file_elsewhere_uses_its_paths(
 def test_open_with_a_config_and_rebuild_with_one_sink_as_a_string(silent: Shell) -> None:
     config = Config(home="own", sinks=("jsonl",))
     with chunksink.open(config) as index:
-        assert (type(index), index.config) == (chunksink.Index, config)
+        assert (type(index), index.config.sinks) == (chunksink.Index, config.sinks)
         assert list(index.sync().sinks) == ["jsonl"]
         assert set(index.rebuild(sinks="jsonl").sinks) == {"jsonl"}
 

@@ -5,6 +5,7 @@ import re
 from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -98,7 +99,7 @@ def test_as_filters_accepts_mappings_and_filters() -> None:
 
 def test_strings_in_mappings_are_parsed() -> None:
     mapping = {"year": "2019", "content_truncated": "true", "tags": ("a", "b"), "language": {"de"}}
-    assert as_filters(mapping) == (  # type: ignore[arg-type]
+    assert as_filters(mapping) == (
         Filter("year", any_of=(2019,)),
         Filter("content_truncated", any_of=(True,)),
         Filter("tags", any_of=("a", "b")),
@@ -111,9 +112,17 @@ def test_strings_in_mappings_are_parsed() -> None:
     )
 
 
+def test_numbers_of_numpy_and_any_iterable_are_accepted() -> None:
+    years = (Filter("year", any_of=(2019, 2020)),)
+    for values in (range(2019, 2021), (year for year in (2019, 2020)), np.array([2019, 2020])):
+        assert as_filters({"year": values}, FIELDS) == years
+    assert as_filters({"priority": np.float64(4)}, FIELDS) == (Filter("fields.priority", any_of=(4.0,)),)
+
+
 @pytest.mark.parametrize(
     ("wrong", "error", "named"),
     [
+        ({5: "x"}, InvalidFilter, "5 is not the name of a field"),
         (["md"], InvalidQuestion, "md"),
         (["source_type!=md"], InvalidQuestion, "source_type!=md"),
         (["source_type==md"], InvalidQuestion, "source_type==md"),

@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+import numpy as np
 import pytest
 
 from chunksink.search.access import Access
@@ -33,6 +34,11 @@ from chunksink.sinks.reader import Filter
 def test_invalid_question_is_refused(wrong: dict[str, Any], named: str) -> None:
     with pytest.raises(InvalidQuestion, match=re.escape(named)):
         Question(**{"text": "cat", **wrong})
+
+
+def test_whole_numbers_of_numpy_are_accepted() -> None:
+    question = Question("cat", limit=np.int64(5), offset=np.int32(2))  # type: ignore[arg-type]
+    assert (type(question.limit), question.last) == (int, 7)
 
 
 def test_longest_query_is_accepted() -> None:
