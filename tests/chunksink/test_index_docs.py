@@ -38,7 +38,7 @@ def test_snippets_of_the_page_run(quick_shell: Shell, capsys: pytest.CaptureFixt
         if snippet not in OF_MEILISEARCH + OF_CHROMA:
             exec(snippet, namespace)
             printed.append(capsys.readouterr().out)
-    synced, ingested, searched, chunks, refused, langchain, llamaindex = printed
+    synced, ingested, searched, chunks, refused, langchain, llamaindex, written = printed
     assert (synced, ingested) == ("ok 0 4\n", "1 0 []\n")
     assert {hit.source_uri for hit in namespace["answer"]} == {"tools.md", "other.md"}
     assert "no engine answered" not in searched
@@ -47,6 +47,7 @@ def test_snippets_of_the_page_run(quick_shell: Shell, capsys: pytest.CaptureFixt
     assert langchain.count("tools.md") == 1
     assert "other.md" not in langchain + llamaindex
     assert llamaindex.count("tools.md") == 1
+    assert written == "2\n", "the notes and the wiki"
     namespace["index"].close()
 
 
