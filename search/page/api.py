@@ -101,4 +101,4 @@ class Api:
 
 
 def refused() -> Response:
-    return error_response(HttpProblem(401, "This server requires a token: Authorization: Bearer TOKEN"))
+    return error_response(HttpProblem(401, "The token is missing or unknown. Send one: Authorization: Bearer TOKEN"))
