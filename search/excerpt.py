@@ -7,6 +7,7 @@ from html import unescape
 from itertools import accumulate, takewhile
 
 from markdown_it import MarkdownIt
+from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
 from chunksink.chunkbus.patterns import LETTER
@@ -18,6 +19,8 @@ BEFORE = 90
 """Usually only this many characters precede the first found word, so that a view with few lines shows the word."""
 _LENGTH = 300
 """Characters of a snippet: about 40 words."""
+_TOKEN = 40
+"""Longer addresses and codes before the first found word are shortened."""
 _PART = 4_000
 """Of a longer text, only this many characters are parsed, which takes 5 ms."""
 _HTML = ("text/html", "application/xhtml+xml", "application/epub+zip")
@@ -31,7 +34,18 @@ ten times as long."""
 _IS_LETTER = re.compile(LETTER).match
 _BETWEEN_WORDS = re.compile(rf"(?<={LETTER})(?:(?!{LETTER}).)+(?={LETTER})", re.DOTALL)
 SPACELESS = "\u0e00"  # most letters from here on have no spaces between words
-_SIGNS = re.compile(r"[\s`*#]+")
+_LONG_TOKEN = re.compile(rf"[^\s{SPACELESS}-\U0010ffff]{{{_TOKEN + 1},}}")
+_SIGNS = re.compile(r"[\s`*#\[\]]+")
+_OBSIDIAN = re.compile(
+    r"\A\[![\w-]+\][+-]?[ \t]*"  # the type of a callout
+    r"|!\[\[[^\[\]\n]+\]\]"  # an embedded file
+    r"|\[\[(?!\s)(?:[^\[\]|\n]*\|)?([^\[\]\n]+)\]\]"  # a link
+    r"|(?<![\w=])==(?![\s=])((?:(?!==)[^`\n]|`[^`\n]*`)+)(?<!\s)==(?![\w=])"  # highlighted
+    r"|(?<![\w%])%%(?:(?!%%)[^`]|`[^`]*`)+%%(?![\w%])"  # a comment
+    r"|(?<!\S)\^[\w-]+(?=[ \t]*(?:%%|\n|\Z))",  # the id of a block
+    re.ASCII,  # highlighted words of scripts without spaces have letters around them
+)
+"""Markup of Obsidian. A group is what readers see of it."""
 
 
 def has_markdown(document: Document) -> bool:
@@ -43,13 +57,15 @@ def has_markdown(document: Document) -> bool:
 def plain_text(text: str, document: Document) -> str:
     """The words of Markdown, with a line for each block and row of a table. In other formats, only
     roles of reStructuredText are replaced by their words."""
-    return "\n".join(_blocks(text)) if has_markdown(document) else _ROLE.sub(r"\1", text)
+    if not has_markdown(document):
+        return _ROLE.sub(r"\1", text)
+    return "\n".join(_blocks(text, obsidian=is_markdown(document)))
 
 
-def _blocks(markdown: str) -> Iterator[str]:
+def _blocks(markdown: str, *, obsidian: bool) -> Iterator[str]:
     opened, marker = "", ""
     cells: list[str] = []
-    for token in _PARSER.parse(markdown):
+    for token in _PARSER.parse(markdown, {"obsidian": obsidian}):
         words = _words(token).strip("\n")
         if token.type == "list_item_open":
             marker = f"{token.info}{token.markup} " if token.info else "- "
@@ -66,10 +82,27 @@ def _blocks(markdown: str) -> Iterator[str]:
 
 def _words(token: Token) -> str:
     if token.type in ("inline", "image"):
-        return _FENCE_OR_ID.sub("", "".join(map(_words, token.children or ())))
+        return _FENCE_OR_ID.sub("", "".join(map(_words, token.children or ()))).rstrip()
     if token.type in ("html_block", "html_inline"):
         return unescape(_TAG.sub(" " if token.block or "<br" in token.content else "", token.content))
     return "\n" if token.type in ("softbreak", "hardbreak") else token.content
+
+
+def _obsidian(state: StateInline, silent: bool) -> bool:
+    """A rule of the parser, which applies it only outside code. If `silent`, the parser looks for the end of a link."""
+    found = _OBSIDIAN.match(state.src, state.pos, state.posMax) if state.env["obsidian"] and not silent else None
+    if found is None:
+        return False
+    if found.lastindex:
+        end = state.posMax
+        state.pos, state.posMax = found.span(found.lastindex)
+        state.md.inline.tokenize(state)
+        state.posMax = end
+    state.pos = found.end()
+    return True
+
+
+_PARSER.inline.ruler.after("image", "obsidian", _obsidian)
 
 
 def pattern_of(snippets: Iterable[Sequence[Piece]]) -> re.Pattern[str]:
@@ -144,7 +177,8 @@ def _best(text: str, words: re.Pattern[str]) -> tuple[Piece, ...]:
     if not matches:
         return ()
     first = matches[max(range(len(matches)), key=value)].start()
-    before = ending(text[:first], max(BEFORE, _LENGTH - len(text) + first))
+    shortened = _LONG_TOKEN.sub(lambda token: beginning(token[0], _TOKEN), text[:first])
+    before = ending(shortened, max(BEFORE, _LENGTH - len(text) + first))
     shown = before + beginning(text[first:], _LENGTH - len(before))
     return marked(shown, (match.span() for match in words.finditer(shown)))
 

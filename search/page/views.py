@@ -160,8 +160,8 @@ def _time(seconds: float) -> str:
 
 
 def chunk_url(chunk_id: str, form: SearchForm, context: int = 2) -> str:
-    """The address of a passage page. It contains the query, so that the page can link back."""
-    return form.url(f"/chunk?id={quote(chunk_id, safe='', errors='replace')}", context=context)
+    """The address of the passage in its page. It contains the query, so that the page can link back."""
+    return form.url(f"/chunk?id={quote(chunk_id, safe='', errors='replace')}", context=context) + "#found"
 
 
 def modes(form: SearchForm) -> list[tuple[str, str]]:
@@ -207,8 +207,11 @@ def passages(found: Surrounded) -> list[PassageView]:
 
 def _passage(document: Document, found: Surrounded) -> PassageView:
     markdown = has_markdown(document)
+    chosen = document.id == found.document.id
     html = as_html(document.text, found.matches, markdown=markdown)
-    return PassageView(html, markdown, document.id == found.document.id)
+    if chosen:
+        html = html.replace("<mark>", Markup('<mark id="found">'), 1)
+    return PassageView(html, markdown, chosen)
 
 
 def outcome(answer: Answer, form: SearchForm) -> str:

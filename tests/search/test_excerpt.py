@@ -84,6 +84,38 @@ def test_snippet_of_markdown_has_its_words(text: str, shown: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (
+            "See [[Calibration protocol|how we ‹calibrated›]] and ![[photo.png]]. The result was "
+            "==surprisingly linear==. ^block1 %% hidden comment zanzibar %%",
+            "See how we ‹calibrated› and . The result was surprisingly linear.",
+        ),
+        ("> [!warning] Corrosion\n> of [[a#b|a **‹cat›**]], [[a]]", "Corrosion\nof a ‹cat›, a"),
+        ("> [!note]-\n> ‹cat› ^id\n\n%% x\ny %%", "‹cat›"),
+        ("| [[a\\|‹cat›]] | ==b *c*== |\n|---|---|", "‹cat› b c"),
+        ("[a [[b]] c](d) [[1]](e) ‹cat› 这是==重点==内容", "a b c [1] ‹cat› 这是重点内容"),
+        ("`[[1, 2]]` and ‹cat› `a ==b== %% c %%`", "[[1, 2]] and ‹cat› a ==b== %% c %%"),
+        ("```\n[[a]] ‹cat› ==b== ^c\n```", "[[a]] ‹cat› ==b== ^c"),
+    ],
+)
+def test_snippet_of_a_note_has_its_words(text: str, shown: str) -> None:
+    assert displayed(text) == pieces(shown)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["‹cat› if a == b and c == d, or a==b and c==d", "‹cat› [[1, 2], [3, 4]] [[ -f x ]]", "‹cat› 10%% of 20%% x ^2 y"],
+)
+def test_signs_in_a_sentence_are_not_markup_of_notes(text: str) -> None:
+    assert displayed(text) == pieces(text)
+
+
+def test_markup_of_notes_is_kept_in_converted_documents() -> None:
+    assert displayed("[[a]] ==‹cat›==", document(mime_type="text/html")) == pieces("[[a]] ==‹cat›==")
+
+
+@pytest.mark.parametrize(
     "text", ["# a ‹cat›\n=====", "| ‹cat› |\n|---|", "a <b>‹cat›</b>", "`a` _‹cat›_", "[‹cat›](a/b)"]
 )
 def test_snippet_of_other_formats_keeps_signs(text: str) -> None:
@@ -126,6 +158,7 @@ def test_found_words_are_marked_as_the_engine_found_them(text: str, shown: str) 
     [
         ("The Book\n\n## Use `it` now\n\nfirst", "first"),
         ("# Use ‹it› now\n\na ‹cat› sits", "a ‹cat› sits"),
+        ("# [[The Book]]\n\nfirst", "first"),
         ("# Use ‹it› now\n\na cat sits", "a cat sits"),
         ("# Use ‹it› now", "Use ‹it› now"),
         ("first ‹it›\n\nUse it now\n\nsecond", "first ‹it›\nUse ‹it› now\nsecond"),
@@ -152,6 +185,23 @@ def test_of_several_parts_the_one_with_the_rarer_word_is_shown() -> None:
     text = "".join(piece.text for piece in found) + "x " * 200
     shown = snippet(found, document(text=text.replace(", and a group three", "")), pattern_of([found]))
     assert [piece.text for piece in shown if piece.match] == ["Zebrafish"]
+
+
+@pytest.mark.parametrize(
+    ("token", "shown"),
+    [
+        (
+            f"https://example.org/{'a1b2c3d4e5/' * 24}index.html?session=8842",
+            "https://example.org/a1b2c3d4e5/a1b2c3d4e…",
+        ),
+        ("A" * 500, "A" * 40 + "…"),
+        ("A" * 40, "A" * 40),
+    ],
+)
+@pytest.mark.parametrize("known", [MARKDOWN, PLAIN])
+def test_long_tokens_before_the_found_word_are_shortened(token: str, shown: str, known: Document) -> None:
+    text = f"See {token} for\nthe ‹walrus› census of Svalbard."
+    assert displayed(text, known) == pieces(text.replace(token, shown))
 
 
 WORDS = st.integers(1, 999).map("w{}".format)

@@ -134,6 +134,7 @@ def test_context_opens_and_closes_within_the_page(open_page: Any) -> None:
     ]
     assert hit.locator(".passages .chosen").inner_text() == "a cat hunts at night"
     assert hit.locator(".passages mark").all_text_contents() == ["hunts"]
+    assert page.locator("#found").count() == 0, "several hits can be open"
     hit.get_by_text("Hide context").click()
     assert not hit.locator(".passages").is_visible()
 
@@ -258,6 +259,23 @@ def test_very_long_title_takes_two_lines(browser: Browser, tmp_path: Path, words
         title.click()
         page.wait_for_url("**/chunk?*")
         assert page.locator("h1").bounding_box()["height"] > 200  # type: ignore[index]
+        page.close()
+
+
+@pytest.mark.parametrize(("width", "height"), [(390, 844), (1280, 900)])
+def test_passage_page_opens_at_the_first_found_word(browser: Browser, tmp_path: Path, width: int, height: int) -> None:
+    lines = "Wind, ice and tide.\n\n" * 60
+    notes = family("a.md", lines, f"{lines}The walrus census.\n\n{lines}", lines, metadata={"title": "Notes"})
+    short = family("b.md", "The narwhal is rare.", lines, metadata={"title": "Narwhals"})
+    with legs_over(tmp_path, [notes, short]) as legs, served(make_app(site_over(LegAnswers(legs)))) as address:
+        page = browser.new_page(viewport={"width": width, "height": height}, java_script_enabled=False)
+        for query, title_is_visible in (("walrus", False), ("narwhal", True)):
+            page.goto(f"{address}/?q={query}&mode=keyword")
+            page.locator(".hit .title").click()
+            page.wait_for_url("**/chunk?*")
+            shown = page.locator(".chosen mark").bounding_box()
+            assert 0 < shown["y"] < height / 2  # type: ignore[index]
+            assert (page.locator("h1").bounding_box()["y"] > 0) == title_is_visible  # type: ignore[index]
         page.close()
 
 

@@ -188,12 +188,15 @@ def test_index_without_vectors_offers_no_modes(legs: Legs) -> None:
 def test_passage_page_shows_the_neighbours_and_marks_matches(client: TestClient) -> None:
     title = re.search(r'class="title" href="([^"]*)"', client.get("/?q=hunts&mode=keyword").text)
     assert title is not None
+    assert title[1].endswith("#found")
     page = client.get(unescape(title[1])).text
     assert re.findall(r'<li class="([\w -]*)"[^>]*><p>(.*?)</p>\s*</li>', page) == [
         ("rendered", "the cat sleeps on the mat"),
-        ("rendered chosen", "a cat <mark>hunts</mark> at night"),
+        ("rendered chosen", 'a cat <mark id="found">hunts</mark> at night'),
         ("rendered", "the vet sees every cat once a year"),
     ]
+    without_match = client.get(unescape(title[1]).replace("hunts", "zyzzyva")).text
+    assert re.findall(r'id="found">(.*)\n', without_match) == ["<p>a cat hunts at night</p>"]
     assert client.get("/chunk?id=nowhere").status_code == 404
 
 

@@ -162,7 +162,7 @@ def test_links_keep_the_named_tenant(clients: dict[bool, TestClient]) -> None:
     page = clients[True].get("/?q=cat&tenant=acme", headers=bearer("token-all")).text
     passages = {part.partition('"')[0] for part in page.split('href="/chunk?id=')[1:]}
     assert len(passages) == 3
-    assert all(passage.endswith("&amp;tenant=acme") for passage in passages)
+    assert all(passage.endswith("&amp;tenant=acme#found") for passage in passages)
 
 
 def test_status_needs_a_token_for_all_tenants(clients: dict[bool, TestClient]) -> None:
