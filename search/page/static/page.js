@@ -155,7 +155,7 @@ async function context(link) {
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
     const passages = fresh.querySelector(".passages");
     if (!passages || hit.querySelector(".passages")) return undefined;
-    passages.querySelector("#found").removeAttribute("id"); // several hits can be open
+    passages.querySelector("#found")?.removeAttribute("id"); // several hits can be open
     hit.querySelector(".under").before(document.adoptNode(passages));
   }
   link.textContent = hit.querySelector(".passages").hidden ? "Show context" : "Hide context";
