@@ -92,7 +92,8 @@ def diagnose_json(data: bytes) -> Problem | None:
     except RecursionError:
         return Problem(findings.JSON_PARSE, "is nested too deeply")
     except json.JSONDecodeError as error:
-        return Problem(findings.JSON_PARSE, f"is not valid JSON: {error.msg} at character {error.pos + 1}")
+        message = error.msg.removesuffix(" at")
+        return Problem(findings.JSON_PARSE, f"is not valid JSON: {message} at character {error.pos + 1}")
     except ValueError as error:
         return Problem(findings.JSON_PARSE, f"is not valid JSON: {error}")
     if not isinstance(value, dict):
@@ -117,7 +118,7 @@ def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
+    raise ValueError(f"it contains {name}")
 
 
 def diagnose_fields(record: dict[str, Any], required: tuple[str, ...], type_: type[msgspec.Struct]) -> list[Problem]:

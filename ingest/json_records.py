@@ -76,7 +76,8 @@ def has_nothing(path: Path) -> bool:
 
 
 def first_problem(path: Path) -> Notice | None:
-    """The first problem of a file whose first records are all unreadable; None if it is another file."""
+    """The first problem of a file whose first records are all unreadable. None if one of them can be read, or if the
+    file cannot be opened."""
     problems: list[Notice] = []
     try:
         for entry in islice(read_records(path, lambda _: False, MAX_VALUE_BYTES), _FIRST_RECORDS):

@@ -2,8 +2,8 @@
 
 The results are the tables `arrival` and `departure`. If several files contain a family, the last of them by name
 counts, whether this run read it or it is unchanged. An equal family is not touched: it keeps its `created_at`, and
-nothing is indexed again.
-Vanished sources, and records that vanished from a file, keep their chunks unless they are pruned.
+nothing is indexed again. Vanished sources, and records that vanished from a file, keep their chunks unless they are
+pruned.
 """
 
 import sqlite3
@@ -163,8 +163,15 @@ where now.chunks * {SHRUNK_DIVISOR} < stored.chunks order by lost desc, stored.n
 
 
 def stop_large_loss(db: sqlite3.Connection, allowed: int) -> None:
-    """Raises IngestBrake if more than `allowed` sources would lose most of their chunks, and these together are a large
-    share of all chunks in reach."""
+    """Raises IngestBrake if files without any record would lose more than `allowed` sources, or if more than `allowed`
+    sources would lose most of their chunks and these together are a large share of all chunks in reach."""
+    empty = db.execute(_EMPTY_FILES).fetchall()
+    if (number := sum(sources for _, sources in empty)) > allowed:
+        raise IngestBrake(
+            f"{', '.join(origin for origin, _ in empty[:_FIRST_MISSING])} has no records any more, and --prune would "
+            f"remove {number:,} source{'s' * (number != 1)}; nothing was written. Is the file complete? To remove "
+            f"them: --allow-deletions {number}"
+        )
     shrunk = db.execute(_SHRUNK).fetchall()
     lost, (total,) = sum(chunks for _, chunks in shrunk), db.execute("select sum(chunks) from stored").fetchone()
     if len(shrunk) <= allowed or not is_large_loss(lost, total or 0, LEAST_CHUNKS):
@@ -209,13 +216,6 @@ def _prune(db: sqlite3.Connection, options: Options, discovery: Discovery) -> No
             raise IngestBrake(
                 f"{scope.path} {state}, and --prune would remove {sources}; nothing was written. Is it mounted? "
                 f"To remove them: --allow-deletions {number}"
-            )
-
-    for origin, number in db.execute(_EMPTY_FILES).fetchall():
-        if number > options.allow_deletions:
-            raise IngestBrake(
-                f"{origin} has no records any more, and --prune would remove {number:,} sources; nothing was written. "
-                f"Is the file complete? To remove them: --allow-deletions {number}"
             )
 
 

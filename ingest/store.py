@@ -18,7 +18,7 @@ from typing import Any
 import filelock
 from sqlite_utils import Database, Migrations
 
-from chunksink.chunkbus.errors import InvalidManifest
+from chunksink.chunkbus.errors import InvalidManifest, StorageError
 from chunksink.chunkbus.identity import family_key, resolve_parent_id
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.reader import read_manifest
@@ -205,7 +205,7 @@ def _removal(bus: BusRoot, attempt: Mapping[str, Any]) -> str:
     """Says that the chunks of a file were removed; also when and why, if its partition has the tombstone."""
     name = attempt["source_uri"]
     family, removed = family_key(resolve_parent_id(None, name, ""), None), ""
-    with suppress(OSError, InvalidManifest):
+    with suppress(OSError, InvalidManifest, StorageError):
         for tombstone in read_manifest(bus, attempt["partition_key"]).tombstones:
             if tombstone.parent_id == family:
                 removed = f" and removed at {tombstone.at}: {tombstone.reason}"

@@ -8,9 +8,10 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
-from chunksink.chunkbus.findings import TIME_IN_FUTURE
 from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.runlog import utc_now
 from chunksink.rebuild.catalog import Catalog, HeldFamily
+from chunksink.rebuild.catalog_rows import instant
 from chunksink.rebuild.errors import Removal
 from chunksink.rebuild.intake import VALID, Intake
 from chunksink.rebuild.locks import held_locks
@@ -23,8 +24,12 @@ from chunksink.rebuild.spot_check import Coverage, SpotCheck
 from chunksink.rebuild.state import Generation, State
 from chunksink.sinks.projection import projection_id
 
+# Partitions that still have a version or a tombstone of the future.
+_DATED_AHEAD = """
+select key from partition where exists (select 1 from last_version v where v.partition = key and v.rank > :now)
+    or exists (select 1 from tombstone t where t.partition = key and t.at > :now) order by key
+"""
 # How many families a plan would write to and remove from one build. Families with open intents count, unless held.
-_DATED_AHEAD = "select distinct partition from finding where code = ? order by partition"
 _TO_WRITE = f"""
 select count(*) from current c
 left join receipt r on r.build = :build and r.family = c.family
@@ -108,7 +113,7 @@ class BusStatus:
     `require_source_checksum`, or the validation of another version."""
     broken: tuple[BrokenPartition, ...]
     dated_ahead: tuple[str, ...]
-    """Partitions that were dated in the future when they were read: later versions of their sources may lose."""
+    """Partitions that are dated in the future: until then, other versions of their sources lose against them."""
 
 
 @dataclass(frozen=True)
@@ -243,7 +248,7 @@ def _bus(db: Any, catalog: Catalog, root: BusRoot, intake: Intake) -> BusStatus:
         counts.superseded,
         tuple(sorted(pending)),
         _broken(db, catalog),
-        tuple(key for (key,) in db.execute(_DATED_AHEAD, [TIME_IN_FUTURE])),
+        tuple(key for (key,) in db.execute(_DATED_AHEAD, {"now": instant(utc_now())})),
     )
 
 

@@ -174,9 +174,10 @@ def as_filters(argument: FilterArgument, fields: FieldSet = NO_FIELDS) -> tuple[
 
 
 def _of_field(name: str, argument: Any, fields: FieldSet) -> tuple[Filter, ...]:
+    argument = argument.tolist() if hasattr(argument, "tolist") else argument  # of numpy or pandas
     is_several = isinstance(argument, Iterable) and not isinstance(argument, str | bytes | Mapping)
     several = list(argument) if is_several else [argument]
-    several = [value.item() if hasattr(value, "item") else value for value in several]  # numbers of numpy and pandas
+    several = [value.tolist() if hasattr(value, "tolist") else value for value in several]
     several = [value.isoformat() if isinstance(value, date) else value for value in several]
     field = _known(name, filter_fields(fields), fields)
     if field.type in ("string", "strings"):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from operator import index
-from typing import Literal, SupportsIndex, get_args
+from typing import Literal, get_args
 
 from chunksink.search.errors import InvalidQuestion
 from chunksink.search.phrases import for_words
@@ -94,9 +94,13 @@ class Question:
             raise InvalidQuestion(f"the query must be a string, not {self.text!r:.100}")
         for name in ("limit", "offset", "context"):
             number = getattr(self, name)
-            if isinstance(number, bool) or not isinstance(number, SupportsIndex):
+            try:
+                whole = index(number)  # numpy has whole numbers of its own
+            except TypeError:
+                whole = None
+            if whole is None or isinstance(number, bool):
                 raise InvalidQuestion(f"{name} must be a whole number, not {number!r:.100}")
-            object.__setattr__(self, name, index(number))  # numpy has whole numbers of its own
+            object.__setattr__(self, name, whole)
         if not isinstance(self.collapse, bool):
             raise InvalidQuestion(f"collapse must be True or False, not {self.collapse!r:.100}")
 

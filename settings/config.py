@@ -324,7 +324,12 @@ def _variables() -> set[str]:
 
 
 def with_absolute_paths(config: Config) -> Config:
-    return Config(**absolute_paths(msgspec.structs.asdict(config)))
+    """The same settings, with paths that stay the same if the process changes its folder."""
+    config = _with_settings_file(config, Path.cwd())
+    values = msgspec.structs.asdict(config) | {"file": config.file and str(Path(config.file).absolute())}
+    nested = {name: values[name] for name in ("ray", "rerank") if values[name] is not None}
+    changed = absolute_paths(values | {name: msgspec.structs.asdict(value) for name, value in nested.items()})
+    return Config(**changed | {name: type(value)(**changed[name]) for name, value in nested.items()})
 
 
 def _of_index(content: Mapping[str, Any], index: str | None, file: Path) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -91,8 +91,9 @@ class _SourcePath(click.Path):
     type=click.IntRange(min=0),
     default=0,
     metavar="N",
-    help="Let --prune remove the sources of a folder that is empty or gone, if there are at most N. Let up to N "
-    "sources lose most of their chunks. With --sync, the sync may also remove or shrink up to N sources.",
+    help="Let --prune remove the sources of a folder or a file of records that is empty or gone, if there are at most "
+    "N. Let up to N sources lose most of their chunks. With --sync, the sync may also remove or shrink up to N "
+    "sources.",
 )
 @click.option(
     "--chunking",

@@ -153,7 +153,6 @@ def _figures(counts: Mapping[str, int], fresh: Freshness, limits: Mapping[str, i
         ("proof_age", fresh.verified, "max_proof_age"),
         ("updated", fresh.updated, "max_sync_age"),
     )
-
     return " ".join(
         [f"{name}={age:.0f}s;{limits.get(option, '')};;0" for name, age, option in ages if age is not None]
         + [f"{name}={number};;;0" for name, number in counts.items()]

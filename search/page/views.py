@@ -210,7 +210,7 @@ def _passage(document: Document, found: Surrounded) -> PassageView:
     chosen = document.id == found.document.id
     html = as_html(document.text, found.matches, markdown=markdown)
     if chosen:
-        html = html.replace("<mark>", Markup('<mark id="found">'), 1)
+        html = Markup(str(html).replace("<mark>", '<mark id="found">', 1))
     return PassageView(html, markdown, chosen)
 
 

@@ -47,7 +47,8 @@ def every_word(query: Query) -> str:
 
 
 def _word_or_compound(query: Query, term: str) -> str:
-    compounds = [one for one in query.compounds if one.startswith(term) or one.endswith(term)]
+    formed = {form for other in query.words for form in (term + other, other + term)}
+    compounds = [one for one in query.compounds if one in formed]
     alone = word(term, as_prefix=term == query.prefix)
     return f"({alone} OR {words(compounds)})" if compounds else alone
 

@@ -70,6 +70,15 @@ def test_open_index_keeps_its_paths_if_the_process_changes_its_folder(
     assert not any(elsewhere.iterdir())
 
 
+def test_paths_in_tables_become_absolute(silent: Shell) -> None:
+    write(silent, "chunksink.toml", 'engine = "ray"\n[ray]\nsegments = "shared"\n[sink.fts]\nfolder = "words"\n')
+    config = chunksink.open().config
+    here = silent.folder.resolve()
+    assert config.ray is not None
+    assert (config.ray.segments, config.sink["fts"]["folder"]) == (str(here / "shared"), str(here / "words"))
+    assert config.file == str(here / "chunksink.toml")
+
+
 def test_a_path_names_a_source(silent: Shell) -> None:
     with chunksink.open() as index:
         index.sync()

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import time_machine
 
 from chunksink.chunkbus.manifest import Tombstone
 from chunksink.chunkbus.runlog import RunLog
@@ -147,9 +148,11 @@ def test_status_lists_broken_partitions_and_held_sources(home: Home, shell: Shel
 
 def test_status_names_partitions_that_are_dated_in_the_future(home: Home, shell: Shell) -> None:
     assert report(shell)["bus"]["dated_ahead"] == []
-    commit(home.root, "p3", source("d.md", "a dog"), at="2999-01-01T00:00:00Z")
+    commit(home.root, "p3", source("d.md", "a dog", at="2999-01-01T00:00:00Z"), at="2999-01-01T00:00:00Z")
     home.sync()
     assert report(shell)["bus"]["dated_ahead"] == ["p3"]
+    with time_machine.travel("2999-01-02"):
+        assert report(shell)["bus"]["dated_ahead"] == []
 
 
 def test_status_names_the_first_held_sources_and_all_with_all(home: Home, shell: Shell) -> None:

@@ -300,7 +300,7 @@ def test_a_new_sink_waits_for_a_rebuild_under_way_and_the_others_sync(
 
 # -- sinks that MEILI_URL alone has chosen -----------------------------------------------------------------------------
 
-KEPT = "note: MEILI_URL is set, but the words of this index are in fts"
+KEPT = "note: MEILI_URL is set, but this index has its keyword search in fts"
 
 
 def test_meili_url_alone_takes_no_search_from_an_existing_fts_index(

@@ -120,8 +120,8 @@ def test_fields_are_counted_and_unread_values_listed(shell: Shell) -> None:
     assert "Fields of the index, and how many of 3 chunks fill them:" in lines
     assert 'year 1 2 not read: metadata.date is "31.12.1999" in k:2' in lines
     assert "text 3" in lines
-    assert any(line.startswith("Nothing fills: ") and "authors" in line for line in lines)
-    assert "No field reads: metadata.product (3)." in lines
+    assert any(line.startswith("Fields that no chunk fills: ") and "authors" in line for line in lines)
+    assert "Values that no field reads: metadata.product (3)." in lines
     document = shell("validate", "--fields", "--json").json
     first = {"path": "metadata.date", "value": "31.12.1999", "partition": "k", "line": 2}
     assert document["fields"]["year"] == {"filled": 1, "unread": 2, "first_unread": first}

@@ -225,7 +225,7 @@ def test_rollback_from_an_index_without_its_marker_works(removed: bool, built: P
 
 def test_search_of_an_index_without_its_marker_names_the_remedy(built: Place) -> None:
     LOSSES["synonyms"](built)
-    with closing(built.sink()) as sink, pytest.raises(BuildMissing, match=r"lost its marker.*Run `chunksink sync`"):
+    with closing(built.sink()) as sink, pytest.raises(BuildMissing, match=r"lost its marker.*run `chunksink sync`"):
         sink.reader(built.home.live().builds["meilisearch"])
 
 

@@ -200,6 +200,16 @@ def test_a_file_without_any_record_is_not_pruned_unless_the_number_is_given(benc
     assert bench.ingest("rows.csv", prune=True, allow_deletions=3).pruned == 3
 
 
+def test_records_that_another_file_has_are_not_pruned_with_an_emptied_file(bench: Bench) -> None:
+    chunks = [{"page_content": f"The cat {n}.", "metadata": {"source": f"doc-{n}"}} for n in range(3)]
+    bench.write("a.jsonl", chunks)
+    bench.write("z.jsonl", chunks)
+    bench.ingest()
+    bench.write("z.jsonl", "")
+    report = bench.ingest(prune=True)
+    assert (report.pruned, report.documents) == (0, 3)
+
+
 @pytest.mark.promise(6)
 def test_pruned_records_that_are_a_large_share_of_all_chunks_stop_the_run(bench: Bench) -> None:
     rows = [f"{number},The cat {number}.\n" for number in range(200)]

@@ -17,7 +17,7 @@ from chunksink.settings.fields import FieldOptions, FieldType
 from chunksink.sinks.capabilities import SupportsReader
 from chunksink.sinks.chroma import EmbeddedChromaSink
 from chunksink.sinks.conformance.samples import DIMENSIONS, FIELDS, fill, marker, records, vector, with_vectors
-from chunksink.sinks.custom_fields import MAX_MEMBERS, MAX_METADATA, NO_FIELDS, FieldSet
+from chunksink.sinks.custom_fields import MAX_MEMBERS_OF_ALL_LISTS, MAX_METADATA, NO_FIELDS, FieldSet
 from chunksink.sinks.document import Document, Family
 from chunksink.sinks.fts import FtsSink
 from chunksink.sinks.jsonl import JsonlSink
@@ -157,7 +157,7 @@ def test_lists_of_a_document_are_limited_together() -> None:
     fields = FieldSet.of(dict.fromkeys(names, FieldOptions(type="strings")))
     long = [str(number) for number in range(256)]
     [document] = project_family([chunk(metadata=dict.fromkeys(names, long))], fields)
-    assert sum(map(len, document.fields.values())) == MAX_MEMBERS
+    assert sum(map(len, document.fields.values())) == MAX_MEMBERS_OF_ALL_LISTS
     assert [] not in document.fields.values(), "Chroma stores no empty list"
 
 
