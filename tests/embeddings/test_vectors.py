@@ -263,7 +263,7 @@ def test_commit_that_fails_while_waiting_raises_for_the_reader(
 
     monkeypatch.setattr(cache, "put", full)
     with pytest.raises(CacheUnavailable, match="the disk is full"):
-        list(vectors_for(stream(numbered(1000)), encoder, cache, commit_seconds=0.1))
+        list(vectors_for(stream(numbered(1000)), encoder, cache, commit_seconds=1.0))
     assert calls[0] == "chunksink-commit"
     assert calls.count("chunksink-commit") == 1
 
