@@ -74,8 +74,7 @@ class Convergence:
         return scanned
 
     def plan(self, empty: Sequence[str] = ()) -> Plan:
-        """The plan for the targets that answer, and for `empty` builds: those that do not exist, or will be written
-        anew."""
+        """The plan for the targets that answer, and for `empty` builds, whose documents will all be written."""
         db, builds = self.session.state.db, [target.build_id for target in self._answering()]
         for page in unhashed(db, builds):
             self.session.reader.project(page)

@@ -29,6 +29,7 @@ from chunksink.settings.file_paths import (
     index_settings_of,
     wrong_address,
 )
+from chunksink.settings.index_tables import FOLDERS, for_index, joined, merged, of_index, tables
 from chunksink.settings.ray import RayOptions
 from chunksink.settings.rerank import RerankOptions
 from chunksink.settings.secret import wrong_token
@@ -50,17 +51,7 @@ MEILI_URL = "MEILI_URL"
 """If it is set, Meilisearch is the default keyword sink."""
 _SINK_PREFIX = f"{PREFIX}SINK_"
 _MEILI_SINKS = ("meilisearch", "chroma")
-_FOLDERS = {"chunks": "chunks", "home": ".chunksink"}
-_INDEX_NAME = re.compile("[A-Za-z0-9][A-Za-z0-9-]{0,60}")
 _WRONG_VALUE = re.compile(r"^(?P<what>.*?)(?: - at `\$\.(?P<name>\w+)(?P<deeper>[^`]*)`)?$", re.DOTALL)
-_NAMES_IN_ENGINES = {
-    ("meilisearch", "index"): "chunks",
-    ("chroma", "prefix"): "chunksink",
-    ("postgres", "schema"): "chunksink",
-}
-"""Names in an engine, and their defaults. Two homes that use the same engine need different ones."""
-
-
 FolderName = Annotated[str, msgspec.Meta(min_length=1, pattern=r"^[^\x00]*$")]
 Name = Annotated[str, msgspec.Meta(min_length=1)]
 Arguments = Annotated[tuple[Name, ...], msgspec.Meta(min_length=1)]
@@ -70,8 +61,8 @@ Count = Annotated[int, msgspec.Meta(ge=1)]
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All settings. Relative folders in the file start at its folder, all others at the current one."""
 
-    chunks: FolderName = _FOLDERS["chunks"]
-    home: FolderName = _FOLDERS["home"]
+    chunks: FolderName = FOLDERS["chunks"]
+    home: FolderName = FOLDERS["home"]
     require_source_checksum: bool = False
     model: Name = "sentence-transformers/all-MiniLM-L6-v2"
     model_cache: FolderName | None = None
@@ -170,8 +161,10 @@ def load_config(
     file = config_file(place, environment)
     content = _read_file(file)
     index = flags.get("index") or environment.get(variable("index"))
-    placed = from_folder(content, file.parent, _FOLDERS)
-    values, own_of_index = _of_index(placed, index, file)
+    placed = from_folder(content, file.parent, FOLDERS)
+    for name, table in tables(placed.get("index", {}), "index", file).items():
+        _require_known(table, f"[index.{name}] of {file}")
+    values, own_of_index = of_index(placed, index, file)
     if not index and content.keys() == {"index"} and (names := ", ".join(content["index"])):
         raise ConfigError(f"{file} contains only indexes ({names}): choose one with --index or {variable('index')}")
     variables = {name: environment[variable(name)] for name in SETTINGS if variable(name) in environment}
@@ -191,7 +184,7 @@ def load_config(
         environment,
         prefix=_SINK_PREFIX,
         meilisearch_url=environment.get(MEILI_URL),
-        for_index=partial(_for_index, index),
+        for_index=partial(for_index, index),
     )
     values = _overridden(values, variables, options, index)
     values["has_default_sinks"] = "sinks" not in values
@@ -221,11 +214,11 @@ def _overridden(
     """The settings of the file, overridden by variables and then by flags. Lists in variables are parsed."""
     overrides: dict[str, Any] = {**variables, **options}
     for name in {"sink", "ray"} & options.keys():
-        overrides[name] = _merged(values.get(name), options[name])
+        overrides[name] = merged(values.get(name), options[name])
     for name in {"on_failure", "on_drift"} & variables.keys() - options.keys():
         overrides[name] = _words(name, variables[name])
     if index and "home" in overrides:  # set for all indexes, so each gets a subfolder
-        overrides["home"] = _joined(overrides["home"], "/", index)
+        overrides["home"] = joined(overrides["home"], "/", index)
     values = {**values, **overrides}
     if isinstance(values.get("sinks"), str):
         values["sinks"] = [name.strip() for name in values["sinks"].split(",")]
@@ -330,63 +323,6 @@ def with_absolute_paths(config: Config) -> Config:
     nested = {name: values[name] for name in ("ray", "rerank") if values[name] is not None}
     changed = absolute_paths(values | {name: msgspec.structs.asdict(value) for name, value in nested.items()})
     return Config(**changed | {name: type(value)(**changed[name]) for name, value in nested.items()})
-
-
-def _of_index(content: Mapping[str, Any], index: str | None, file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The settings of the chosen index (its table overrides shared ones), and its table alone.
-
-    All tables are checked. Without an index: the settings outside the tables, and an empty table.
-    """
-    shared = {name: value for name, value in content.items() if name != "index"}
-    tables = _tables(content.get("index", {}), "index", file)
-    for name, table in tables.items():
-        _require_known(table, f"[index.{name}] of {file}")
-    if not index:
-        return shared, {}
-    if index not in tables:
-        raise ConfigError(f"{file} has no [index.{index}]; it has: {', '.join(tables) or 'none'}")
-    if not _INDEX_NAME.fullmatch(index):
-        raise ConfigError(
-            f"{file}: {index!r} cannot name an index: use up to 61 letters, digits and hyphens, the first no hyphen"
-        )
-    own = tables[index]
-    home = own.get("home")
-    same = [name for name, table in tables.items() if name != index and home is not None and table.get("home") == home]
-    if same:
-        raise ConfigError(f"{file}: [index.{index}] and [index.{same[0]}] have the same home; each needs its own")
-    shared_sinks, own_sinks = (_tables(table.get("sink", {}), "sink", file) for table in (shared, own))
-    defaults = {sink: {option: default} for (sink, option), default in _NAMES_IN_ENGINES.items()}
-    separate = {
-        sink: {option: _for_index(index, sink, option, value) for option, value in table.items()}
-        for sink, table in _merged(defaults, shared_sinks).items()
-    }
-    usual_home = _joined(shared.get("home", _FOLDERS["home"]), "/", index)
-    fields = _merged(shared.get("fields", {}), own.get("fields", {}))
-    return {**shared, "home": usual_home, **own, "sink": _merged(separate, own_sinks), "fields": fields}, own
-
-
-def _for_index(index: str | None, sink: str, option: str, value: Any) -> Any:
-    """A shared option, made unique for one index: indexes must not share folders, or names in engines."""
-    if index and (sink, option) in _NAMES_IN_ENGINES:
-        return _joined(value, "-", index)
-    return _joined(value, "/", index) if index and option == "folder" else value
-
-
-def _joined(value: Any, sign: str, name: str) -> Any:
-    return f"{value}{sign}{name}" if isinstance(value, str) and value else value  # other types are refused later
-
-
-def _merged(lower: Any, upper: Any) -> Any:
-    """Two nested tables merged entry by entry; `upper` overrides `lower`."""
-    if not (isinstance(lower, dict) and isinstance(upper, dict)):
-        return upper
-    return {**lower, **{name: _merged(lower.get(name), value) for name, value in upper.items()}}
-
-
-def _tables(value: Any, name: str, file: Path) -> dict[str, dict[str, Any]]:
-    if not isinstance(value, dict) or not all(isinstance(table, dict) for table in value.values()):
-        raise ConfigError(f"{file}: `{name}` must contain tables, such as [{name}.NAME]")
-    return value
 
 
 def _require_known(values: Mapping[str, Any], where: str, also: tuple[str, ...] = ()) -> None:

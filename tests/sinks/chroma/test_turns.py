@@ -1,5 +1,6 @@
 """Waiting for a process that was stopped (not killed) is limited."""
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -138,6 +139,15 @@ def test_abandoned_wait_does_not_take_the_turn_later(build: Path) -> None:
         time.sleep(0.1)
         with turns.turn(build, is_reader=True):
             pass
+
+
+def test_lock_that_changes_hands_has_a_holder(build: Path) -> None:
+    """For a moment nobody has it. A reader that saw this once would give up, as beside a stopped process."""
+    with (build / turns.FILE).open("wb") as waiting, (build / turns.FILE).open("wb") as next_holder:
+        taken = threading.Timer(0.03, fcntl.flock, (next_holder, fcntl.LOCK_EX))
+        taken.start()
+        assert list(turns._holders(waiting.fileno())) == [str(os.getpid())]
+        taken.join()
 
 
 def test_threads_of_a_reader_share_a_turn(build: Path) -> None:
