@@ -1,16 +1,20 @@
-"""How much one run may delete without permission; the same limits for ingest, sync and rebuild."""
+"""How large a loss one run may cause without permission.
+
+Sync and rebuild use all of these limits. Ingest uses those of chunks and of shrunk sources, and has stricter rules for
+files and folders that are suddenly empty.
+"""
 
 LEAST_SOURCES = 10
 LEAST_CHUNKS = 100
-"""A run that loses fewer than `LEAST_SOURCES` sources and fewer than `LEAST_CHUNKS` chunks is never stopped."""
+"""These limits never stop a run that loses fewer than `LEAST_SOURCES` sources and fewer than `LEAST_CHUNKS` chunks."""
 LARGEST_SHARE = 0.2
-"""A run that loses at most this share of all sources, and of all chunks, is never stopped."""
+"""Nor a run that loses at most this share of all sources, and of all chunks."""
 SHRUNK_DIVISOR = 4
 """A source counts as shrunk if it keeps less than a quarter of its chunks."""
 
 
 def allowance_problem(number: object) -> str | None:
-    """Why `allow_deletions` cannot have this value; None if it can."""
+    """Why `allow_deletions`, the number of sources that may be lost, cannot have this value; None if it can."""
     if isinstance(number, int) and not isinstance(number, bool) and number >= 0:
         return None
     return f"allow_deletions must be a whole number, 0 or more, not {number!r:.100}"

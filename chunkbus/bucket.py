@@ -196,7 +196,7 @@ class BucketStorage:
             )
         return StorageError(
             f"{at}: the object storage does not answer as expected ({detail}). Check its endpoint and the network, "
-            "then run it again"
+            "then repeat the command"
         )
 
 

@@ -22,8 +22,8 @@ _CANONICAL = orjson.OPT_SORT_KEYS | orjson.OPT_STRICT_INTEGER
 
 
 def canonical_text(text: str) -> str:
-    """The text with \\n as line breaks, without control characters (but with tabs), lone surrogates, leading byte order
-    marks, or white space at either end."""
+    """The text with \\n for every line break. Control characters other than tabs, lone surrogates, leading byte order
+    marks, and white space at either end are removed."""
     # Checking only the characters that are not plain ASCII is ten times faster than checking every one.
     rest = text.encode("utf-8", "surrogatepass").translate(None, _KEPT_ASCII).decode("utf-8", "surrogatepass")
     if _LINE_BREAKS.search(rest) or _INVALID.search(rest):

@@ -143,8 +143,8 @@ MEANINGS: dict[str, tuple[str, str]] = {
         "write all chunks of one source into one partition; if none is missing, correct its `chunk_count`",
     ),
     SEVERAL_VERSIONS: (
-        "(a warning) chunks of one source in one partition have several `source_checksum`s: only chunks with the "
-        "checksum on the last line of the source are indexed",
+        "(a warning) chunks of one source in one partition have several `source_checksum`s: only those with the "
+        "checksum of the source's last chunk in the file are indexed",
         "if they are different documents, give each its own `source_uri` (and `parent_id`); if they are one document, "
         "remove its earlier versions",
     ),

@@ -141,13 +141,13 @@ class Inventory:
         self._db.execute("insert into batch values (?, ?)", [first, offsets.tobytes()])
         self._lines += len(ids)
 
-    def add(self, lines: BlockReport) -> None:
+    def add(self, block: BlockReport) -> None:
         """Adds the next lines of the current partition."""
         number, first = len(self._partitions) - 1, self._lines + 1
-        self._db.executemany(_ADD_STRETCH, ((number, first + line, *rest) for line, *rest in lines.stretches))
-        if lines.has_refused:
+        self._db.executemany(_ADD_STRETCH, ((number, first + line, *rest) for line, *rest in block.stretches))
+        if block.has_refused:
             self._refused.add(number)
-        self.add_ids(lines.ids, lines.offsets)
+        self.add_ids(block.ids, block.offsets)
 
     def repeated_ids(self, file: BinaryIO) -> Iterator[RepeatedId]:
         """Repeated ids in the current partition."""
@@ -179,7 +179,8 @@ class Inventory:
         return min(int(count) for (count,) in counts)
 
     def split_families(self, root: BusRoot) -> Iterator[SplitFamily]:
-        """Versions of a family that are spread over several partitions or have fewer lines than their `chunk_count`.
+        """Versions of a family of which a partition has only a part: fewer different ids than the `chunk_count`, or
+        another partition has chunks of the same version with other ids. (With a common id, they count as copies.)
 
         Partitions with a refused line are left out, because that line may be the missing one.
         """

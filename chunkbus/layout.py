@@ -89,7 +89,7 @@ class BusRoot:
         return self.manifests / f"{check_partition_key(key)}{_MANIFEST}"
 
     def folders(self) -> tuple[Path, ...]:
-        """All folders that writers use; the last one has the link artifacts of `ingest`. A bucket has none."""
+        """All folders that writers use, with that of the links that `ingest` finds in sources. A bucket has none."""
         return self.path, self.canonical, self.manifests, self.path / "links"
 
     @property
@@ -123,7 +123,7 @@ class BusRoot:
         """Lists a bucket again at the next use. A folder is always read again."""
 
     def partition_keys(self) -> list[str]:
-        """The keys of all chunks files and manifests, sorted."""
+        """The keys of all chunks files and manifests, sorted. In a bucket, uploads without a manifest do not count."""
         keys = {name.removesuffix(_CHUNKS) for name in self._names("canonical", _CHUNKS)}
         keys |= {name.removesuffix(_MANIFEST) for name in self._names("manifest", _MANIFEST)}
         return sorted(key for key in keys if is_partition_key(key))

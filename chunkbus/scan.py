@@ -139,19 +139,19 @@ def _ranges(file: BinaryIO, blocks: Iterator[LineBlock]) -> Iterator[FileRange]:
     status = os.fstat(file.fileno())
     start, end = 0, -1  # the open range, without its last line break
 
-    def open_range() -> FileRange:
+    def collected() -> FileRange:
         return FileRange(str(file.name), status.st_dev, status.st_ino, start, end - start)
 
     try:
         for block in blocks:
             if end >= 0 and (block.offset != end + 1 or end - start >= RANGE_BYTES):
-                yield open_range()
+                yield collected()
                 end = -1
             start = start if end >= 0 else block.offset
             end = block.offset + len(block.data)
     except Exception:
         if end >= 0:  # what was read before the failure is reported too
-            yield open_range()
+            yield collected()
         raise
     if end >= 0:
-        yield open_range()
+        yield collected()

@@ -41,7 +41,7 @@ def open_store(
     new_file_pragmas: Sequence[str] = (),
     one_thread: bool = True,
 ) -> Database:
-    """The database at `path`, for one writer and any number of readers.
+    """The database at `path`. Any number of connections may read it; writers take turns.
 
     `pragmas` apply to the connection, `new_file_pragmas` to a new file. If several threads share the connection (not
     `one_thread`), the caller must let only one use it at a time.
@@ -140,7 +140,8 @@ def write_transaction(db: Database) -> Iterator[None]:
 
 
 def rewrite(db: Database) -> None:
-    """Removes deleted data from the file and its log, where it would otherwise stay until the last reader closes."""
+    """Removes deleted data from the file, where it would stay until it is overwritten, and from its log, where it would
+    stay until the last connection closes."""
     db.execute("vacuum")
     busy, _, _ = db.execute("pragma wal_checkpoint(truncate)").fetchone()
     if busy:

@@ -21,7 +21,7 @@ from chunksink.chunkbus.record_checks import CONTRACT, Rules
 from chunksink.chunkbus.scan import scan_block, scan_file
 from chunksink.chunkbus.shortage import shortage
 
-RULES = 7
+RULES_VERSION = 7
 """Increase it when the same files may now have another result. All files are then read again."""
 
 _STRAY = "nothing reads this: chunks are canonical/KEY.jsonl, their manifest is manifest/KEY.manifest.json"
@@ -151,7 +151,7 @@ class Validation:
                 self._report(key, repeated.line, [Problem(findings.DUPLICATE_IDS, detail)])
             for old in _reading(inventory.outdated_versions(file)):
                 retired = f"{_several(old.chunks, 'chunk')} of {_several(old.versions, 'version')}"
-                detail = f"{retired}: not indexed, as later lines of {old.source!r:.120} have another source_checksum"
+                detail = f"{retired}: not indexed, as later chunks of {old.source!r:.120} have another source_checksum"
                 self._report(key, old.line, [Problem(findings.SEVERAL_VERSIONS, detail, Severity.WARNING)])
         except _ReadFailed as error:
             self._report(key, lines + 1, [Problem(findings.UNREADABLE, str(error))])
@@ -169,7 +169,8 @@ class NeedsValidation(Exception):
 
 class PartialValidation:
     """Validates a rewritten partition whose former content had no findings. Examines only the new lines and the other
-    lines of their families. Raises NeedsValidation if the whole partition must be validated."""
+    lines of their families. Raises NeedsValidation if the whole partition must be validated. The caller checks for
+    repeated ids, because the inventory has only those of the examined lines."""
 
     def __init__(self, inventory: Inventory, rules: Rules, on_progress: Progress) -> None:
         self._inventory = inventory

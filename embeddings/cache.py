@@ -8,8 +8,8 @@ It promises:
 - readers and a writer in different processes do not block each other; two writers, and threads, take turns.
 
 If SQLite cannot read the file, `open` and `vectors_for` set it aside and create an empty one; `set_aside` lists such
-files. Other calls raise CacheDamaged. `cachefile` opens, reads and writes the file, `stats` describes its content,
-`maintenance` checks and shrinks it."""
+files. `verify` reports the damage, and sets the file aside only with `repair`. Other calls raise CacheDamaged.
+`cachefile` opens, reads and writes the file, `stats` describes its content, `maintenance` checks and shrinks it."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class LookupResult:
     vectors: Vectors
     """A row for each position."""
     lengths: np.ndarray[Any, np.dtype[np.int64]]
-    """Length of each text before any cut, in the unit of its model; 0 if unknown."""
+    """As in `EncodedBatch.lengths`."""
     corrupt: tuple[bytes, ...]
     """Keys whose row failed its check; they count as not found."""
     outdated: tuple[bytes, ...]

@@ -1,8 +1,8 @@
 """The file of the cache: a SQLite database in WAL mode, which `chunkbus.store` opens, migrates and locks.
 
 A killed process loses nothing that was committed. A power failure may lose the last commits, never the file.
-If SQLite cannot read the file, calls raise `CacheDamaged`; `replace_damaged` sets it aside for an empty one. If another
-process has done that, the next call uses the new file.
+If SQLite cannot read the file, calls raise `CacheDamaged`; `replace_damaged` renames the file and creates an empty one.
+If another process has done that, the next call uses the new file.
 """
 
 from __future__ import annotations

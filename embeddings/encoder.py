@@ -102,7 +102,8 @@ class EncodedBatch:
     """Indices into the texts that were passed in."""
     vectors: Vectors
     lengths: Sequence[int]
-    """Length of each text before any cut, in the unit of its model; 0 where it is not known."""
+    """Length of the model's input for each text, with its context, before any cut: in tokens including the prompt on
+    this machine, in characters without it for an endpoint. 0 where it is not known."""
     problems: Mapping[int, str] = field(default_factory=dict)
     """Why a position has no vector. Its row is NaN."""
 

@@ -71,7 +71,7 @@ class TextRefused(EndpointError):
 
 
 class RerankFailed(EmbeddingsError):
-    """The reranker returned no scores, or not in time; hits keep their order."""
+    """The reranker cannot be used, or returned no usable scores in time; hits keep their order."""
 
 
 class CacheError(EmbeddingsError):

@@ -92,15 +92,15 @@ class _SavedDigests(msgspec.Struct, frozen=True):
     digests: dict[str, str]
 
 
-def file_digests(folder: Path, cache: Path | None = None) -> dict[str, str]:
+def file_digests(folder: Path, model_cache: Path | None = None) -> dict[str, str]:
     """The digest of every file below a folder, by its path from there.
 
-    They are kept in the folder `cache`, so that unchanged files are read only once.
+    They are kept in the folder `model_cache`, so that unchanged files are read only once.
     """
-    signature = signature_of_files(folder) if cache is not None else None
-    if cache is None or signature is None:
+    signature = signature_of_files(folder) if model_cache is not None else None
+    if model_cache is None or signature is None:
         return _read_digests(folder)
-    file = cache / "digests" / f"{_digest_of(str(folder))[:40]}.json"
+    file = model_cache / "digests" / f"{_digest_of(str(folder))[:40]}.json"
     with suppress(OSError, msgspec.MsgspecError):
         saved = msgspec.json.decode(file.read_bytes(), type=_SavedDigests)
         if saved.signature == signature:

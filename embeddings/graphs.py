@@ -63,28 +63,28 @@ class ExpectedRuntime:
     prepared: bool = False
     """Whether OpenVINO's graph exists, so that the model loads at once."""
     reason: str = ""
-    """Why sentence-transformers runs the model; empty if OpenVINO does."""
+    """Why OpenVINO does not run the model; empty if it does."""
 
 
 def expected_runtime(model: ResolvedModel, precision: PrecisionRequest, model_cache: Path | None) -> ExpectedRuntime:
     """Loads no model and makes no graph."""
-    cache = model_cache or default_model_cache()
+    model_cache = model_cache or default_model_cache()
     if choose_device() != "cpu":
         return ExpectedRuntime(reason="on the GPU")
     if lacks_avx2():
         return ExpectedRuntime(reason=_NO_AVX2)
-    digest = digest_of_files(file_digests(model.folder, cache))
-    folder = _folder_of(digest, cache, precision == "int8")
-    if _form_in(folder, digest, cache) is not None:
+    digest = digest_of_files(file_digests(model.folder, model_cache))
+    folder = _folder_of(digest, model_cache, precision == "int8")
+    if _form_in(folder, digest, model_cache) is not None:
         return ExpectedRuntime(prepared=True)
-    place = next(path for path in (cache, *cache.absolute().parents) if path.exists())
+    place = next(path for path in (model_cache, *model_cache.absolute().parents) if path.exists())
     is_writable = place.is_dir() and os.access(place, os.W_OK)
-    unwritable = "" if is_writable else f"the model cache {cache} cannot be written"
+    unwritable = "" if is_writable else f"the model cache {model_cache} cannot be written"
     return ExpectedRuntime(reason=_refusal(folder) or unwritable)
 
 
 def graph_of(
-    model: ResolvedModel, digest: str, cache: Path, *, quantized: bool = False, renew: bool = False
+    model: ResolvedModel, digest: str, model_cache: Path, *, quantized: bool = False, renew: bool = False
 ) -> tuple[Path, ModelForm]:
     """The folder of a model's graph, and the model's form. Makes a missing graph; with `renew`, replaces one.
 
@@ -92,37 +92,37 @@ def graph_of(
     """
     if lacks_avx2():
         raise GraphUnavailable(_NO_AVX2)
-    folder = _folder_of(digest, cache, quantized)
+    folder = _folder_of(digest, model_cache, quantized)
     try:
         if renew:
             (folder / RECORD).unlink(missing_ok=True)
-        form = _form_in(folder, digest, cache)
+        form = _form_in(folder, digest, model_cache)
         if form is None:
-            source = graph_of(model, digest, cache, renew=renew)[0] if quantized else None
-            cache.mkdir(parents=True, exist_ok=True)
+            source = graph_of(model, digest, model_cache, renew=renew)[0] if quantized else None
+            model_cache.mkdir(parents=True, exist_ok=True)
             if reason := _refusal(folder):
                 raise GraphUnavailable(reason)
             _log.info("preparing %s for this machine, once: it takes 15 seconds for a small model", model.name)
             with filelock.FileLock(folder.with_suffix(".lock"), timeout=_LONGEST_SECONDS):  # for one process at a time
-                form = _form_in(folder, digest, cache) or _make(model, digest, folder, source)
+                form = _form_in(folder, digest, model_cache) or _make(model, digest, folder, source)
     except filelock.Timeout as error:
         raise GraphUnavailable("another process has been making its graph for half an hour") from error
     except OSError as error:
-        raise GraphUnavailable(f"the model cache {cache} cannot be written: {error.strerror or error}") from error
+        raise GraphUnavailable(f"the model cache {model_cache} cannot be written: {error.strerror or error}") from error
     return folder, form
 
 
-def _folder_of(digest: str, cache: Path, quantized: bool) -> Path:
-    return cache / f"{digest[:40]}-{'int8' if quantized else 'float32'}"
+def _folder_of(digest: str, model_cache: Path, quantized: bool) -> Path:
+    return model_cache / f"{digest[:40]}-{'int8' if quantized else 'float32'}"
 
 
-def _form_in(folder: Path, digest: str, cache: Path) -> ModelForm | None:
+def _form_in(folder: Path, digest: str, model_cache: Path) -> ModelForm | None:
     """The form in the record of a graph; None if the graph is missing, damaged or of another model."""
     try:
         record = msgspec.json.decode((folder / RECORD).read_bytes(), type=Graph)
     except (OSError, msgspec.MsgspecError):
         return None
-    found = file_digests(folder, cache)
+    found = file_digests(folder, model_cache)
     found.pop(RECORD, None)
     is_whole = (record.format, record.model, record.files) == (_FORMAT, digest, found)
     return record.form if is_whole else None

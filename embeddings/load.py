@@ -37,15 +37,15 @@ def load_encoder(
     model's own maximum.
     `token_budget` (tokens in one batch) and `workers` affect speed and memory only. On a processor, OpenVINO computes
     from a graph in `model_cache`; a missing graph is made first. sentence-transformers computes on a GPU, and wherever
-    no graph can be made or `use_graph` is False.
+    no graph can be made or `use_graph` is False; it cannot compute int8, which raises `ModelUnsupported`.
     """
     found = resolve_model(settings.model, network=network)
-    cache = model_cache or default_model_cache()
+    model_cache = model_cache or default_model_cache()
     device = device or choose_device()
     precision = choose_precision(settings.precision, device)
-    digests = file_digests(found.folder, cache)
+    digests = file_digests(found.folder, model_cache)
     files = digest_of_files(digests)
-    runtime, form, runtime_name = _runtime(found, files, precision, device, cache, use_graph)
+    runtime, form, runtime_name = _runtime(found, files, precision, device, model_cache, use_graph)
     layout = form.layout
     if settings.max_length:
         layout = replace(layout, max_length=min(layout.max_length, settings.max_length))
@@ -100,13 +100,13 @@ def _index_dimension(found: ResolvedModel, dimension: int, requested: int | None
 
 
 def _runtime(
-    found: ResolvedModel, files: str, precision: Precision, device: str, cache: Path, use_graph: bool
+    found: ResolvedModel, files: str, precision: Precision, device: str, model_cache: Path, use_graph: bool
 ) -> tuple[Runtime, ModelForm, str]:
     """The runtime, the model's form, and the name of the runtime for reports."""
     reason = ""
     if device == "cpu" and use_graph:
         try:
-            return *_with_graph(found, files, precision, cache), "openvino"
+            return *_with_graph(found, files, precision, model_cache), "openvino"
         except GraphUnavailable as error:
             reason = str(error)
     if precision == "int8":
@@ -126,15 +126,15 @@ def _runtime(
     )
 
 
-def _with_graph(found: ResolvedModel, files: str, precision: Precision, cache: Path) -> tuple[Runtime, ModelForm]:
+def _with_graph(found: ResolvedModel, files: str, precision: Precision, model_cache: Path) -> tuple[Runtime, ModelForm]:
     """Makes a graph again, once, if it cannot be loaded, as after an upgrade of OpenVINO."""
     from chunksink.embeddings.openvino_runtime import OpenVinoRuntime
 
     quantized = precision == "int8"
-    folder, form = graph_of(found, files, cache, quantized=quantized)
+    folder, form = graph_of(found, files, model_cache, quantized=quantized)
     try:
         return OpenVinoRuntime(folder, precision), form
     except GraphUnreadable as error:
         _log.info("the graph of %s is made again: %s", found.name, error)
-    folder, form = graph_of(found, files, cache, quantized=quantized, renew=True)
+    folder, form = graph_of(found, files, model_cache, quantized=quantized, renew=True)
     return OpenVinoRuntime(folder, precision), form

@@ -93,8 +93,9 @@ def verify(cache: VectorCache, *, repair: bool = False, progress: Progress | Non
 def find_surplus(cache: VectorCache, *, keys: Iterable[VectorKey], fingerprints: Collection[str] | None) -> Surplus:
     """Rows whose pair of text and context occurs in no current chunk, or whose model no build needs.
 
-    `keys` are those of the current chunks, `fingerprints` the models of the live, previous and unfinished builds; None
-    keeps every model. Probes of kept models are kept, and not counted.
+    `keys` has two keys for each current chunk: its key, and its text hash alone, which is the key under a model that
+    embeds no context. `fingerprints` are the models of the live, previous and unfinished builds; None keeps every
+    model. Probes of kept models are kept, and not counted.
     """
     models = [raw_fingerprint(fingerprint) for fingerprint in fingerprints or ()]
     of_model = "TRUE" if fingerprints is None else f"fingerprint IN ({','.join('?' * len(models))})"
@@ -132,7 +133,8 @@ def _rows_where(cache: VectorCache, condition: str, parameters: Sequence[object]
 
 
 def drop(cache: VectorCache, surplus: Surplus) -> None:
-    """Drops these rows and frees their space. Nothing may have written to the cache since they were found."""
+    """Drops these rows and frees their space. Call it only if nothing was written to the cache since they were found:
+    a row may have been replaced under the same id."""
     _delete(cache, surplus.ids)
     with cache.transaction() as connection:
         for table in ("producer", "model"):  # these have few rows, and each needs only one lookup in the index

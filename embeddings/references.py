@@ -1,11 +1,11 @@
 """Names of cached vectors: vector keys, fingerprints and the `embedding_ref` of the contract.
 
-The key of a vector under one model is the hash of its text, followed by the hash of the context if there is one.
-An `embedding_ref` names a cached vector:
+The key of a vector tells the vectors of one model apart. It is the hash of the text, followed by the hash of the
+context if there is one. An `embedding_ref` names a cached vector:
 
     cache:<model fingerprint, 64 hex digits>/<key, 64 or 96 hex digits>
 
-It is valid on every machine whose cache has that row, because fingerprint and key depend on content only.
+It is valid on every machine whose cache has that vector, because fingerprint and key depend on content only.
 Callers pass keys as `sha256:<hex>`, as hex or as 32 or 48 raw bytes; this package uses the raw bytes.
 """
 

@@ -67,7 +67,7 @@ class CachedVector:
     precision: Precision
     dimension: int
     tokens: int
-    """Length of the text before any cut; 0 if unknown."""
+    """As in `EncodedBatch.lengths`; characters for an endpoint."""
     norm: float
     producer: dict[str, Any]
     vector: Vectors = field(repr=False)

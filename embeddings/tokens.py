@@ -60,8 +60,10 @@ class TokenWindow:
 def cut(body: Ids, prompt_length: int, layout: Layout, long_texts: LongTexts, context_length: int = 0) -> list[Ids]:
     """The inputs for one text: the text if it fits, else its beginning, or windows over all of it.
 
-    Windows are equally long, so that a short rest does not count as much as a full window. Each begins with the prompt
-    and the context. If these are longer than half of the room, the context is cut.
+    `body` has the tokens of the prompt, the context and the text, without special tokens. `prompt_length` and
+    `context_length` are numbers of tokens. Windows are equally long; otherwise a short last window would count as much
+    as a full one. Each begins with the prompt and the context. If these are longer than half of the room, the context
+    is cut.
     """
 
     def whole(part: Ids) -> Ids:

@@ -24,8 +24,8 @@ from chunksink.embeddings.tokens import Arrays, Layout, TokenWindow, WindowJoine
 _BLOCK_TEXTS = 512
 _BLOCK_CHARS = 1_000_000
 _FEW_TOKENS = 64
-"""A call with at most this many tokens is computed on one core. On a busy machine with two cores, torch took 8 to 15
-ms on one core, and 20 to 41 ms on both."""
+"""A call with at most this many tokens is computed by a worker thread, for which torch uses one core; in the caller's
+thread it uses all. On a busy machine with two cores, that took 8 to 15 ms instead of 20 to 41."""
 
 
 class Runtime(Protocol):
@@ -47,7 +47,8 @@ class Runtime(Protocol):
         """The ids of each text, uncut and without special tokens."""
 
     def vectors(self, arrays: Arrays, prompt_length: int) -> Vectors:
-        """One row for each row of the input arrays."""
+        """One row for each row of the input arrays. `prompt_length` includes the special tokens before the prompt; it
+        is 0 without a prompt."""
 
     def preparing_threads(self, workers: int) -> AbstractContextManager[Callable[[], None]]:
         """A context manager for starting the worker threads. It yields a function that each new thread calls first."""

@@ -1,10 +1,10 @@
 """From a stream of passages to vectors, in order: dedupe, look up, encode what is missing, commit.
 
-The stream is processed in windows, so memory does not depend on its length. Within a window, every distinct passage is
+The stream is processed in slices, so memory does not depend on its length. Within a slice, every distinct passage is
 looked up once and encoded at most once. Vectors are committed every few seconds, even while the encoder computes or
 waits for an endpoint. They are also committed before any of them is returned, and when the encoder fails. A committed
-vector is computed again in three cases only: on request; if its row is damaged or not precise enough; to check an
-endpoint.
+vector is computed again in three cases only: on request; if its row or the file is damaged, or the row is not precise
+enough; to check an endpoint.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _T = TypeVar("_T")
 _Keyed = tuple[bytes, Passage]
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
-_LONGEST_COMMIT_SECONDS = 4.0
+_MOST_SECONDS_UNCOMMITTED = 4.0
 _PROBES = {key: Passage(key.hex(), text) for key, text in PROBES.items()}
 
 
@@ -51,15 +51,15 @@ class EmbedReport:
     encoded_bytes: int = 0
     """The size of their texts in UTF-8."""
     encoded_length: int = 0
-    """The length of their texts, in the unit of the model."""
+    """The length of the model's inputs for them, as in `EncodedBatch.lengths`."""
     refused: int = 0
     """Items without a vector."""
     over_length: int = 0
-    """Items longer than the model's maximum, including those with a cached vector."""
+    """Items whose input is longer than the model's maximum, including those with a cached vector."""
     corrupt: int = 0
     """Cached rows that failed their check, and so counted as missing."""
     problems: dict[bytes, str] = field(default_factory=dict)
-    """Why a text has no vector. A text is tried once per report, even if it is repeated."""
+    """Why a text has no vector. Such a text is not tried again with the same report, even if it is repeated."""
     set_aside: list[str] = field(default_factory=list)
     """The new names of damaged cache files. Their vectors are computed again."""
     endpoint_checked: bool = False
@@ -78,13 +78,14 @@ def vectors_for(
     cache: VectorCache,
     report: EmbedReport | None = None,
     *,
-    window: int = 2048,
-    window_chars: int = 16_000_000,
+    slice_texts: int = 2048,
+    slice_chars: int = 16_000_000,
     commit_seconds: float = 2.0,
     on_encoded: Callable[[int], object] = lambda _texts: None,
 ) -> Iterator[Embedded]:
     """Vectors for a stream of passages, in its order. `report` is updated; `on_encoded` gets the number of
-    vectors just computed, several times per window.
+    vectors just computed, several times per slice. A slice ends after `slice_texts` passages or `slice_chars`
+    characters. A computed vector waits about `commit_seconds` for its commit, at most 4 s.
 
     A text that the model cannot embed is returned with a `problem`; the other texts are not affected. Failures that
     concern all texts (endpoint down, out of memory, disk full) are raised, after the computed vectors were committed.
@@ -92,7 +93,7 @@ def vectors_for(
     computed.
     """
     run = _Run(encoder, cache, report if report is not None else EmbedReport(), commit_seconds, on_encoded)
-    for keyed in _slices(items, encoder.info, window, window_chars):
+    for keyed in _slices(items, encoder.info, slice_texts, slice_chars):
         yield from run.embed(keyed)
 
 
@@ -104,16 +105,16 @@ def cache_probes(encoder: Encoder, cache: VectorCache) -> None:
 
 def _slices(items: Iterable[Passage], info: ModelInfo, most: int, most_chars: int) -> Iterator[list[_Keyed]]:
     """Lists of consecutive items, of bounded size, with their keys for this model."""
-    window: list[_Keyed] = []
+    keyed: list[_Keyed] = []
     chars = 0
     for passage in items:
-        window.append((info.key(passage.key), passage))
+        keyed.append((info.key(passage.key), passage))
         chars += len(passage.text)
-        if len(window) >= most or chars >= most_chars:
-            yield window
-            window, chars = [], 0
-    if window:
-        yield window
+        if len(keyed) >= most or chars >= most_chars:
+            yield keyed
+            keyed, chars = [], 0
+    if keyed:
+        yield keyed
 
 
 def problems_of(batch: EncodedBatch, info: ModelInfo) -> dict[int, str]:
@@ -208,7 +209,7 @@ class _Run:
         # At the end, first the batches are closed, which cancels those that have not begun. Then the remaining vectors
         # are committed.
         with (
-            Committer(commit, min(self.commit_seconds, _LONGEST_COMMIT_SECONDS)) as committer,
+            Committer(commit, min(self.commit_seconds, _MOST_SECONDS_UNCOMMITTED)) as committer,
             closing(self.encoder.encode_batches(texts, contexts)) as batches,
         ):
             for batch in batches:

@@ -19,7 +19,7 @@ from chunksink.chunkbus.manifest import decode_manifest, examine_manifest
 from chunksink.chunkbus.reader import open_partition
 from chunksink.chunkbus.record_checks import Rules
 from chunksink.chunkbus.store import write_transaction
-from chunksink.chunkbus.validation import RULES, NeedsValidation, PartialValidation, Validation
+from chunksink.chunkbus.validation import RULES_VERSION, NeedsValidation, PartialValidation, Validation
 from chunksink.rebuild.catalog_rows import instant, take_lines, touch_lines
 from chunksink.rebuild.schema import exists
 from chunksink.rebuild.state import State
@@ -177,7 +177,7 @@ class Intake:
         """The signature of a partition: the rules of validation, and `files`, the signature of its files."""
         checksums = "source_checksum " if self.require_source_checksum else ""
         fields = f"fields {self.fields.digest} " if self.fields.fields else ""
-        return f"rules {RULES} {checksums}{fields}{files}"
+        return f"rules {RULES_VERSION} {checksums}{fields}{files}"
 
     def _require_same(self, key: str, signature: str) -> None:
         if self._with_rules(self.root.signature_now(key)) != signature:

@@ -28,9 +28,9 @@ _PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 _TAG = re.compile(r"<!--.*?-->|<[/!?A-Za-z][^<>]*>", re.DOTALL)
 _FENCE_OR_ID = re.compile(r"^:{3,}[ \t]*[\w-]*(?:\n|\Z)|[ \t]+\{[ \t]*#[^{}\n]*\}\Z", re.MULTILINE)
 _ROLE = re.compile(r"(?<![\w`:])(?::[A-Za-z][\w+.-]*){1,3}:`[~!]?([^`<>]{1,500}?)(?:\s*<[^`<>]{1,500}>)?`(?![`\w])")
-_LATIN_LETTER = r"[^\W_]"
-"""Replaces `LETTER` if all found words are ASCII. Each search compiles its own pattern, and `LETTER` makes that take
-ten times as long."""
+_SIMPLE_LETTER = r"[^\W_]"
+"""`LETTER` without vowel signs. Replaces it if all found words are ASCII: each search compiles its own pattern, and
+`LETTER` makes that take ten times as long."""
 _IS_LETTER = re.compile(LETTER).match
 _BETWEEN_WORDS = re.compile(rf"(?<={LETTER})(?:(?!{LETTER}).)+(?={LETTER})", re.DOTALL)
 SPACELESS = "\u0e00"  # most letters from here on have no spaces between words
@@ -43,7 +43,7 @@ _OBSIDIAN = re.compile(
     r"|(?<![\w=])==(?![\s=])((?:(?!==)[^`\n]|`[^`\n]*`)+)(?<!\s)==(?![\w=])"  # highlighted
     r"|(?<![\w%])%%(?:(?!%%)[^`]|`[^`]*`)+%%(?![\w%])"  # a comment
     r"|(?<!\S)\^[\w-]+(?=[ \t]*(?:%%|\n|\Z))",  # the id of a block
-    re.ASCII,  # highlighted words of scripts without spaces have letters around them
+    re.ASCII,  # else \w would match the letters around a highlighted word in scripts without spaces
 )
 """Markup of Obsidian. A group is what readers see of it."""
 
@@ -113,7 +113,7 @@ def pattern_of(snippets: Iterable[Sequence[Piece]]) -> re.Pattern[str]:
     whole = words.get((True, True), set())
     for bounds in words.keys() - {(True, True)}:
         words[bounds] -= whole  # what is a whole word in any text is marked only as a whole word
-    letter = _LATIN_LETTER if all(word.isascii() for of_kind in words.values() for word in of_kind) else LETTER
+    letter = _SIMPLE_LETTER if all(word.isascii() for of_kind in words.values() for word in of_kind) else LETTER
     before, after = f"(?<!{letter})", f"(?!{letter})"
     patterns = [
         f"{before * begins}(?:{'|'.join(sorted(of_kind, key=len, reverse=True))}){after * ends}"

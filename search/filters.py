@@ -119,10 +119,10 @@ def parse_facets(written: str | Iterable[str] | None, fields: FieldSet = NO_FIEL
     written = () if written is None else (written,) if isinstance(written, str) else written
     if not isinstance(written, Iterable):
         raise InvalidQuestion(f"facets must be a list of fields, not {written!r:.100}")
-    return tuple(_in_documents(_counted(name, fields, (*FILTERS, *own)), own) for name in written)
+    return tuple(_in_documents(_facet_name(name, fields, (*FILTERS, *own)), own) for name in written)
 
 
-def _counted(name: str, fields: FieldSet, known: Sequence[str]) -> str:
+def _facet_name(name: str, fields: FieldSet, known: Sequence[str]) -> str:
     if name in known:
         return name
     if fields.get(name) is not None:
@@ -186,7 +186,7 @@ def _of_field(name: str, argument: Any, fields: FieldSet) -> tuple[Filter, ...]:
         several = [str(value) if type(value) is int else value for value in several]
     texts = [value for value in several if isinstance(value, str)]
     if texts and len(texts) == len(several):
-        return parse_filters([f"{name}= {value}" for value in texts], fields)  # the value may begin with =
+        return parse_filters([f"{name}= {value}" for value in texts], fields)  # a space, in case a value begins with =
     return (_filter(field, any_of=tuple(_typed(name, field, value) for value in several)),)
 
 

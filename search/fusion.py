@@ -13,7 +13,7 @@ RANK_CONSTANT = 60
 """From the original paper. With it, a key at place 61 or better in both rankings outranks a key that is first in only
 one."""
 _GOOD = 0.5
-"""A hit with this share of the best possible score counts as a full match."""
+"""A hit with this share of `Ranking.full_match` gets the highest value, 1."""
 _LEAST_WEIGHT, _MOST_WEIGHT = 0.3, 0.6
 """The weights of keyword search: the first if no hit matches the words, the second if a hit matches the whole query."""
 
@@ -23,15 +23,15 @@ class Ranking:
     """The results of one leg: keys and their scores, best first.
 
     `other_scores` are its scores of keys that only another leg found. `low` is the lowest possible score; if None, the
-    lowest score in `hits` and `other_scores`. `most` is roughly the score of a document that contains the whole query,
-    if known. `scale` is the scale of an earlier, less deep request to the same leg; if None, one is computed. `weight`
-    is the leg's share of a sum of scores.
+    lowest score in `hits` and `other_scores`. `full_match` is roughly the score of a document that contains the whole
+    query, if known. `scale` is the scale of an earlier, less deep request to the same leg; if None, one is computed.
+    `weight` is the leg's share of a sum of scores.
     """
 
     hits: Sequence[tuple[str, float]]
     other_scores: Mapping[str, float] = field(default_factory=dict)
     low: float | None = None
-    most: float | None = None
+    full_match: float | None = None
     scale: "Scale | None" = None
     weight: float = 0.5
 
@@ -102,14 +102,14 @@ def _unscaled(rankings: Mapping[str, Ranking], value: Callable[[int, float], flo
 def by_scores(rankings: Mapping[str, Ranking]) -> list[Fused]:
     """The weighted sum of the legs' scores, each scaled to 0..1. A key without a score in a leg gets 0 there.
 
-    The best score of a leg becomes 1, unless it is below half of the best possible score. Then half of the best
-    possible score becomes 1, so that the best of poor hits does not outrank good ones.
+    The best score of a leg becomes 1, unless it is below half of a full match's score. Then that half becomes 1, so
+    that the best of poor hits does not outrank good ones.
     """
     return _sum(share for leg, ranking in rankings.items() for share in _scaled(leg, ranking))
 
 
 def best_value(ranking: Ranking) -> float:
-    """The highest scaled score, 0 without hits. It is 1 if a hit reaches half of the best possible score."""
+    """The highest scaled score, 0 without hits. It is 1 if a hit reaches half of a full match's score."""
     scale = scale_of(ranking)
     return max((scale.value(score) for _, score in ranking.hits), default=0.0) if scale is not None else 0.0
 
@@ -126,7 +126,7 @@ def scale_of(ranking: Ranking) -> Scale | None:
     if ranking.scale is not None or not scores:
         return ranking.scale
     low = min(scores) if ranking.low is None else ranking.low
-    high = max(scores) if ranking.most is None else max([*scores, _GOOD * ranking.most])
+    high = max(scores) if ranking.full_match is None else max([*scores, _GOOD * ranking.full_match])
     return Scale(low, high)
 
 

@@ -43,7 +43,8 @@ FromChunks = Callable[[Mapping[str, str]], list[Document]]
 
 @dataclass(frozen=True)
 class LegQuery:
-    """A question to one leg: `hits(limit)`, the scores of documents, and roughly the best possible score."""
+    """A question to one leg: `hits(limit)`, the scores of documents, and roughly the score of a document that contains
+    the whole query."""
 
     hits: Callable[[int], list[Hit]]
     scores: Callable[[Sequence[str]], dict[str, float]] = lambda _ids: {}
@@ -186,12 +187,12 @@ class Legs:
         return [leg.reader for leg in (self.keyword, self.semantic) if leg is not None]
 
 
-def _without_patterns(filters: Sequence[Filter], words: KeywordLeg | None) -> Sequence[Filter]:
+def _without_patterns(filters: Sequence[Filter], keyword: KeywordLeg | None) -> Sequence[Filter]:
     """Filters for vector stores, which know no patterns: the keyword index lists the sources that match."""
     patterns = [pattern for one in filters for pattern in one.like or ()]
     if not patterns:
         return filters
-    reader = capability(words.reader, SupportsPatterns) if words is not None else None
+    reader = capability(keyword.reader, SupportsPatterns) if keyword is not None else None
     if reader is None:
         raise InvalidFilter(f"the pattern {patterns[0]!r:.100} needs a sink with keyword search, such as fts")
     sources = reader.sources(filters, MOST_VALUES + 1)
@@ -211,12 +212,12 @@ class LegQueries:
         self.phrases_enforced = True
         """Whether every hit contains the quoted phrases."""
 
-    def begin(self, question: Question, filters: Sequence[Filter], words: KeywordLeg | None) -> None:
-        """`words` is the leg that finds phrases, even if the mode does not use it otherwise."""
-        phrase_hits = self._phrase_hits(question, filters, words) if self._legs.keys() - {KEYWORD} else None
+    def begin(self, question: Question, filters: Sequence[Filter], keyword: KeywordLeg | None) -> None:
+        """`keyword` is the leg that finds phrases, even if the mode does not use it otherwise."""
+        phrase_hits = self._phrase_hits(question, filters, keyword) if self._legs.keys() - {KEYWORD} else None
         for name, leg in list(self._legs.items()):
             try:
-                own = _without_patterns(filters, words) if isinstance(leg, SemanticLeg) else filters
+                own = _without_patterns(filters, keyword) if isinstance(leg, SemanticLeg) else filters
                 with span(f"begin {name}"):
                     self._queries[name] = leg.begin(question, own, phrase_hits)
             except InvalidFilter:
@@ -224,21 +225,21 @@ class LegQueries:
             except (EmbeddingsError, SinkError) as error:  # for example an endpoint that does not answer
                 self.failed[name] = str(error)
 
-    def _phrase_hits(self, question: Question, filters: Sequence[Filter], words: KeywordLeg | None) -> PhraseHits:
+    def _phrase_hits(self, question: Question, filters: Sequence[Filter], keyword: KeywordLeg | None) -> PhraseHits:
         phrases = phrases_of(question.text)
         if not phrases:
             return None
         self.phrases_enforced = False
-        if words is None:
+        if keyword is None:
             return None
         try:
-            hits = phrases.hits(words.reader, filters)
-            marker = words.reader.marker()
+            hits = phrases.hits(keyword.reader, filters)
+            marker = keyword.reader.marker()
         except InvalidFilter:
             raise
         except SinkError:  # reported by that leg, if the mode uses it
             return None
-        if marker is None or marker.build_id != words.build_id:
+        if marker is None or marker.build_id != keyword.build_id:
             self.moved = True
             return None
         self.phrases_enforced = True

@@ -53,7 +53,7 @@ class DescribedSearchService(SearchService, Protocol):
     def contents(self, fields: Sequence[str], access: Access, limit: int) -> Mapping[str, list[FacetValue]]: ...
 
 
-class Source(TypedDict):
+class Reference(TypedDict):
     chunk_id: str
     parent_id: str
     title: str | None
@@ -62,7 +62,7 @@ class Source(TypedDict):
     locator: dict[str, Any]
 
 
-class Passage(Source):
+class Passage(Reference):
     text: str
     cut: NotRequired[str]
 
@@ -79,7 +79,7 @@ class Hit(PassageInContext, total=False):
     metadata: dict[str, Any]
     weak: bool
     snippet: str
-    same_text: list[Source]
+    same_text: list[Reference]
 
 
 class Found(TypedDict):

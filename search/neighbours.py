@@ -60,7 +60,7 @@ def fetch(legs: Legs, access: Access, sources: Mapping[str, str]) -> dict[str, D
 def get(legs: Legs, access: Access, chunk_id: str, distance: int = 0, query: str = "") -> Surrounded | None:
     """One document by its `chunk_id` or `id`; None if there is none that `access` may see. With a `query`, the result
     has the words that match it."""
-    sources = dict.fromkeys((sink_id(chunk_id), chunk_id), "")
+    sources = dict.fromkeys((sink_id(chunk_id), chunk_id), "")  # it may be either id; the source is not known
     found = next(iter(fetch(legs, access, sources).values()), None)
     if found is None:
         return None
@@ -97,8 +97,8 @@ def neighbours(legs: Legs, access: Access, documents: Sequence[Document], distan
 
 
 def _append_neighbour(side: list[Document], found: Document | None) -> None:
-    """Append a neighbour that is not there yet, if it is of the same source. Since the link to it was stored, another
-    source may have got its id."""
+    """Append a neighbour that is not there yet, if it is of the same source. The stored link may be old: its id may now
+    belong to a chunk of another source."""
     if found is not None and found.parent_id == side[0].parent_id and all(found.id != one.id for one in side):
         side.append(found)
 

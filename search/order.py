@@ -133,7 +133,7 @@ class Order:
         missing = [id for id, _ in rankings[KEYWORD].hits if id not in semantic and id not in self._final]
         other_scores = self._queries.scores(SEMANTIC, missing)
         scored = {
-            KEYWORD: replace(rankings[KEYWORD], low=0.0, most=self._queries.max_score(KEYWORD)),
+            KEYWORD: replace(rankings[KEYWORD], low=0.0, full_match=self._queries.max_score(KEYWORD)),
             SEMANTIC: replace(rankings[SEMANTIC], other_scores=other_scores),
         }
         if not self._scales:

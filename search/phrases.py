@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from chunksink.sinks.reader import Filter, Hit, KeywordReader
 
-# All double quotes that people type. One after a digit is an inch mark.
+# All double quotes that people type. After a digit one does not open a phrase: it is an inch mark.
 _DOUBLE = '"\u201c\u201d\u201e\u201f\uff02'
 _PAIRS = (("\u00ab", "\u00bb"), ("\u00bb", "\u00ab"), ("\u300c", "\u300d"), ("\u300e", "\u300f"))
 _QUOTED = re.compile(

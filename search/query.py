@@ -39,8 +39,8 @@ def _answer(legs: Legs, question: Question, access: Access) -> Answer:
     question = replace(question, text=canonical_text(question.text))
     if not question.text.strip() and question.sort is None:
         raise InvalidQuestion(
-            "The query is empty: enter a question or words. With a sort order, all documents that pass the filters are "
-            "listed."
+            "The query is empty: enter a question or words. An empty query needs a sort order; it then lists all "
+            "documents that pass the filters."
         )
     if access.denied:
         notice = "This index serves each tenant its own documents: name the tenant."
@@ -102,7 +102,7 @@ def _page(legs: Legs, access: Access, order: Order, question: Question) -> tuple
     missing: list[Hit] = []
     hits: dict[str, SearchHit] = {}
     for hit in _grouped(legs, access, order, question, missing):
-        hits.setdefault(hit.document.id, hit)  # a document may also replace a heading's chunk: the better place counts
+        hits.setdefault(hit.document.id, hit)  # a document may come twice, also in place of a heading: the first counts
         if len(hits) > question.last:
             break
     return list(hits.values())[question.offset : question.last], len(hits) > question.last, bool(missing)
@@ -112,7 +112,8 @@ def _grouped(legs: Legs, access: Access, order: Order, question: Question, missi
     """The hits in order; vanished documents are added to `missing`. With `collapse`, hits with the same text become one
     if they are in the same part (`Order.parts`). The parts, and so the groups, do not depend on limit and offset.
 
-    Copies of a text usually follow each other. So the group of a part's last hit also takes copies from the next part.
+    Copies of a text usually follow each other. So the group of a part's last hit stays open for the next part, as do
+    the groups that begin after it.
     """
     groups: dict[Hashable, list[tuple[Placed, Document]]] = {}
     last: Hashable = None

@@ -14,7 +14,7 @@ class Bar:
     legs, it begins at `start`."""
 
     leg: str
-    found: bool
+    has_share: bool
     percent: float
     start: float
     meaning: str

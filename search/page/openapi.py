@@ -74,7 +74,7 @@ _MEANINGS = {
     "401": "A token is required.",
     "403": "The token is not for this tenant.",
     "404": "There is no such chunk, or the caller may not see it.",
-    "503": "There is no index yet, or it is not available right now.",
+    "503": "There is no index yet, it is not available right now, or too many searches are waiting.",
 }
 
 
@@ -154,7 +154,8 @@ _SCHEMAS: dict[str, Any] = {
             },
             "suggestions": {
                 **_map(_TEXT),
-                "description": "Maps words that no document contains to similar words that some do.",
+                "description": "Maps words that no document contains to similar words that some do. Keyword search "
+                "looked for these instead, except in phrases.",
             },
         }
     ),

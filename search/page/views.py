@@ -160,7 +160,8 @@ def _time(seconds: float) -> str:
 
 
 def chunk_url(chunk_id: str, form: SearchForm, context: int = 2) -> str:
-    """The address of the passage in its page. It contains the query, so that the page can link back."""
+    """The address of the page that shows the passage. It contains the query: the page marks its words and links back
+    to the hits."""
     return form.url(f"/chunk?id={quote(chunk_id, safe='', errors='replace')}", context=context) + "#found"
 
 
@@ -175,7 +176,8 @@ def facet_views(answer: Answer, form: SearchForm, custom: Sequence[str]) -> list
     for field, label in {**FACETS, **{name: label_of(name) for name in custom}}.items():
         choices = []
         for value in answer.facets.get(field, [])[:_VALUES]:
-            # Not `value_text`, which writes midnight as a day. A day is a period, and a field can have only one.
+            # Not `value_text`: it writes midnight as a day, which a filter reads as a period. Several exact times of a
+            # field are alternatives, but there can be only one period.
             condition = f"{field}={str(value.value).lower() if isinstance(value.value, bool) else value.value}"
             choices.append(Choice(value_text(value.value), condition, value.families, condition in form.filter))
         if len(choices) > 1 or any(choice.chosen for choice in choices):

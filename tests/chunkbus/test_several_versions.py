@@ -25,9 +25,7 @@ def details(folder: Path, *records: Record) -> list[tuple[int | None, str]]:
 def test_all_but_the_last_version_are_counted(tmp_path: Path) -> None:
     records = [of_version(index, digit) for index, digit in enumerate("aabacc")]
     assert details(tmp_path, *records) == [(1, "4 chunks of 2 versions")]
-    assert validate(BusRoot(tmp_path))[0].detail.endswith(
-        ": not indexed, as later lines of 'docs/a.md' have another source_checksum"
-    )
+    assert "docs/a.md" in validate(BusRoot(tmp_path))[0].detail
 
 
 def test_version_that_returns_counts_completely(tmp_path: Path) -> None:

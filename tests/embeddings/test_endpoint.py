@@ -246,7 +246,11 @@ def test_probes_are_embedded_once_per_report(server: Server, cache: VectorCache)
         report = EmbedReport()
         server.requests.clear()
         for part in ("one", "two"):
-            list(vectors_for(stream(f"{run} {part} {number}" for number in range(9)), encoder, cache, report, window=3))
+            list(
+                vectors_for(
+                    stream(f"{run} {part} {number}" for number in range(9)), encoder, cache, report, slice_texts=3
+                )
+            )
         asked = [text for request in server.requests for text in request["input"]]
         assert [asked.count(probe) for probe in PROBES.values()] == [1, 1]
         assert report.encoded == 18

@@ -28,7 +28,7 @@ def test_vectors_come_in_order_and_each_text_is_computed_once(cache: VectorCache
     encoder = HashEncoder()
     texts = [f"text {number % 70}" for number in range(1000)]
     report = EmbedReport()
-    for text, item in zip(texts, vectors_for(stream(texts), encoder, cache, report, window=64), strict=True):
+    for text, item in zip(texts, vectors_for(stream(texts), encoder, cache, report, slice_texts=64), strict=True):
         assert item.vector is not None
         assert (item.vector == encoder.vector(text)).all()
         assert item.key.hex() == text_hash(text)[7:]
@@ -196,7 +196,7 @@ def test_commits_happen_while_the_encoder_computes(cache: VectorCache, tmp_path:
             seen.append(reader.read("SELECT count(*) FROM vector")[0][0])
             return super().encode(texts)
 
-    list(vectors_for(stream(numbered(5000)), Watched(), cache, window=5000, commit_seconds=0.0))
+    list(vectors_for(stream(numbered(5000)), Watched(), cache, slice_texts=5000, commit_seconds=0.0))
     assert 0 < seen[-1] < 5000
     reader.close()
 
@@ -289,11 +289,11 @@ def test_stream_is_read_one_window_ahead_only(cache: VectorCache) -> None:
     """Memory does not grow with the stream: after the first item, one window of an endless stream has been read."""
     taken = itertools.count()
     endless = (Passage(text_hash(f"{number}"), f"{number}") for number in taken)
-    run = vectors_for(endless, HashEncoder(), cache, window=50)
+    run = vectors_for(endless, HashEncoder(), cache, slice_texts=50)
     next(run)
     assert next(taken) == 50
     taken = itertools.count()
     long = (Passage(f"{number:064x}", "x" * 1000) for number in taken)
-    run = vectors_for(long, HashEncoder(), cache, window_chars=10_000)
+    run = vectors_for(long, HashEncoder(), cache, slice_chars=10_000)
     next(run)
     assert next(taken) == 10

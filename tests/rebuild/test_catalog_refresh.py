@@ -74,7 +74,7 @@ def test_changed_rules_cause_a_new_read(
         assert set(opened_files) == {"p1"}
         assert (rules.pending(), len(probe.catalog.held())) == ([], held)
         assert probe.current() == {A: "p1"}
-    monkeypatch.setattr(intake, "RULES", intake.RULES + 1)
+    monkeypatch.setattr(intake, "RULES_VERSION", intake.RULES_VERSION + 1)
     assert rules.pending() == ["p1"]
 
 

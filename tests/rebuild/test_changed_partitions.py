@@ -207,7 +207,7 @@ def test_lines_valid_by_other_rules_are_read_again(
     assert findings.SOURCE_CHECKSUM_MISSING in {finding.code for finding in found}
     write(root, made)
     refreshed(probe, root)
-    monkeypatch.setattr(intake, "RULES", intake.RULES + 1)
+    monkeypatch.setattr(intake, "RULES_VERSION", intake.RULES_VERSION + 1)
     write(root, [edited(made[0], "edited"), *made[1:]])
     refreshed(probe, root)
     assert whole == [KEY] * 4

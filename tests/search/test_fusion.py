@@ -42,17 +42,19 @@ def test_by_scores_matches_a_manual_calculation() -> None:
 
 def test_best_of_poor_hits_ranks_below_good_ones() -> None:
     """A tenth of the best possible score counts as a fifth, because half of it counts as 1."""
-    poor = Ranking([("a", 0.1), ("b", 0.08)], low=0.0, most=1.0)
+    poor = Ranking([("a", 0.1), ("b", 0.08)], low=0.0, full_match=1.0)
     semantic = Ranking([("b", 0.7), ("c", 0.5)], other_scores={"a": 0.2})
     fused = by_scores({"keyword": poor, "semantic": semantic})
     assert scores(fused) == pytest.approx({"a": 0.1, "b": 0.08 + 0.5, "c": 0.3})
-    good = Ranking([("a", 0.6), ("b", 0.3)], low=0.0, most=1.0)
+    good = Ranking([("a", 0.6), ("b", 0.3)], low=0.0, full_match=1.0)
     fused = by_scores({"keyword": good, "semantic": semantic})
     assert scores(fused) == pytest.approx({"a": 0.5, "b": 0.25 + 0.5, "c": 0.3})
 
 
 def test_keyword_weight_grows_with_the_best_hit() -> None:
-    whole, half, none = (Ranking(hits, low=0.0, most=8.0) for hits in ([("a", 5.0)], [("a", 2.0), ("b", 1.0)], []))
+    whole, half, none = (
+        Ranking(hits, low=0.0, full_match=8.0) for hits in ([("a", 5.0)], [("a", 2.0), ("b", 1.0)], [])
+    )
     assert [best_value(one) for one in (whole, half, none)] == [1.0, 0.5, 0.0]
     assert [keyword_weight(best_value(one)) for one in (whole, half, none)] == pytest.approx([0.6, 0.45, 0.3])
 

@@ -237,7 +237,7 @@ def test_bars_show_shares_of_the_best_possible_score() -> None:
     assert [(bar.start, bar.percent) for bar in drawer.bars] == [(0.0, 50.0), (50.0, 50.0)]
     one = (Share("keyword", 2, 3.0, 0.5, 0.5),)
     (drawer,) = drawers(answer("scores", (0.25, one)))
-    assert [(bar.found, bar.percent) for bar in drawer.bars] == [(True, 25.0), (False, 0.0)]
+    assert [(bar.has_share, bar.percent) for bar in drawer.bars] == [(True, 25.0), (False, 0.0)]
     assert drawer.bars[1].meaning == "not among its best hits"
 
 
@@ -254,7 +254,7 @@ def test_sorted_hits_have_no_score() -> None:
     share = Share("keyword", 2, 0.0, 1.0, 0.0)
     (drawer,) = drawers(answer("scores", (0.0, (share,)), mode="keyword", sort=Sort("fields.due")))
     (bar,) = drawer.bars
-    assert (bar.found, bar.percent, bar.meaning, drawer.total) == (True, 0.0, "place 2", "none")
+    assert (bar.has_share, bar.percent, bar.meaning, drawer.total) == (True, 0.0, "place 2", "none")
     assert "due" in drawer.how
 
 
