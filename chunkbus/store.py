@@ -105,13 +105,17 @@ def explained(error: BaseException | None, path: Path | str) -> Exception | None
     if code == sqlite3.SQLITE_NOTADB:
         return _foreign(error, path)
     if code == sqlite3.SQLITE_CORRUPT:
-        return StoreUnreadable(f"{path} is damaged ({error}); move it away, and the next run makes a new one")
+        return damaged(path, error)
     if error is not None and code and (remedy := shortage(error)) is not None:
         return OSError(errno.EIO, f"cannot be used ({error}), {remedy}, and run again", str(path))
     for codes, (number, meaning) in _MEANINGS.items():
         if code in codes:
             return OSError(number, meaning.format(error), str(path))
     return None
+
+
+def damaged(path: Path | str, why: object) -> StoreUnreadable:
+    return StoreUnreadable(f"{path} is damaged ({why}); move it away, and the next run makes a new one")
 
 
 def _foreign(error: BaseException | None, path: Path | str) -> StoreUnreadable:

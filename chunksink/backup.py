@@ -22,10 +22,9 @@ from pathlib import Path
 
 import msgspec
 
-from chunksink.chunkbus.errors import StoreUnreadable
 from chunksink.chunkbus.runlog import new_run_id, utc_now
 from chunksink.chunkbus.storage import make_durable
-from chunksink.chunkbus.store import explained, opening
+from chunksink.chunkbus.store import damaged, explained, opening
 from chunksink.ingest.store import IngestStore, keep_out_ingests
 from chunksink.rebuild import locks
 from chunksink.rebuild.errors import BackupUnreadable, HomeNotEmpty, NothingBuilt
@@ -106,23 +105,36 @@ def _copy_files(home: Path, folder: Path) -> Iterator[str]:
     for path in (home / "home.id", *sorted(home.glob("runs/*.jsonl")), *sorted(home.glob("segments/*.arrow"))):
         name = str(path.relative_to(home))
         if _MEMBER.fullmatch(name):
-            with suppress(FileNotFoundError):  # removed meanwhile
+            # Removed meanwhile; or the record of another user's run, which is not needed.
+            absent = (FileNotFoundError, PermissionError) if name.startswith("runs/") else (FileNotFoundError,)
+            with suppress(*absent):
                 (folder / name).parent.mkdir(exist_ok=True)
                 shutil.copyfile(path, folder / name)
                 yield name
 
 
 def _copy_database(source: Path, copy: Path) -> None:
+    at = source
     try:
-        with closing(sqlite3.connect(source)) as old, closing(sqlite3.connect(copy)) as new:
+        with closing(sqlite3.connect(_address(source), uri=True)) as old, closing(sqlite3.connect(copy)) as new:
+            old.execute("pragma schema_version").fetchone()
+            at = copy
             old.backup(new)
             new.execute("pragma journal_mode = delete")
             (found,) = new.execute("pragma quick_check(1)").fetchone()
     except sqlite3.Error as error:
         is_damaged = not isinstance(error, sqlite3.OperationalError)
-        raise explained(error, source if is_damaged else copy) or error from error
+        raise explained(error, source if is_damaged else at) or error from error
     if found != "ok":
-        raise StoreUnreadable(f"{source} is damaged ({found}); `chunksink doctor` shows what to do")
+        raise damaged(source, found)
+
+
+def _address(source: Path) -> str:
+    """Where SQLite opens the database. It makes a log beside it, also to read, which a read-only disk prevents. If
+    there is no log there, nobody writes, and SQLite may read the file alone."""
+    is_read_only = bool(os.statvfs(source).f_flag & os.ST_RDONLY)
+    is_alone = is_read_only and not source.with_name(f"{source.name}-wal").exists()
+    return f"{source.absolute().as_uri()}?mode={'ro&immutable=1' if is_alone else 'rw'}"
 
 
 def _digest(path: Path) -> str:

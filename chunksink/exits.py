@@ -29,7 +29,7 @@ class Exit(IntEnum):
 
     OK = 0, "done, without problems"
     BUG = 1, "an unexpected error: a bug, with its traceback"
-    USAGE = 2, "the command, its options or the configuration cannot be used"
+    USAGE = 2, "the command, its options, its sources or the configuration cannot be used"
     INVALID_INPUT = (
         3,
         "partitions or sources are missing or invalid; the rest was done, except by commands that need all "
@@ -70,6 +70,7 @@ _ERRORS = {
     Exit.USAGE: (
         *("ConfigError", "ExtraMissing", "NotABusRoot", "InvalidPartitionKey", "NewerStore", "RebuildError"),
         *("EmbeddingsError", "EndpointAddressInvalid", "SearchError", "InvalidFilter"),
+        "IngestRefused",
     ),
     Exit.INVALID_INPUT: ("ChunkBusError", "IngestError", "InvalidBus"),
     Exit.DRIFT: ("StoreUnreadable", "NotVerified", "BackupUnreadable", "CacheDamaged"),

@@ -311,10 +311,12 @@ class Index(AbstractContextManager["Index", None]):
         """Copy the records, the cache of vectors and the ledger of the home to one file, while other runs may write.
         A failed call leaves an existing file as it was."""
         from chunksink.backup import backup
+        from chunksink.rebuild.state import can_write
 
         written = backup(self.config.home_path, Path(file))
-        with RunLog(self.config.home_path, "backup") as log:
-            log.finish("ok", files=len(written.digests))
+        if can_write(self.config.home_path):  # a snapshot is often read-only
+            with RunLog(self.config.home_path, "backup") as log:
+                log.finish("ok", files=len(written.digests))
         return written
 
     def restore(self, file: Path | str, *, force: bool = False) -> "Backup":

@@ -50,7 +50,9 @@ class HomeCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         yield InfoMetricFamily("chunksink_build", "The version of chunksink.", {"version": __version__})
         status = problem = None
+        runs: list[RunRecord] = []
         try:
+            runs += past_runs(self._config.home_path, *COMMANDS)
             status = status_of(self._config, named=0)
         except NoGeneration:
             pass
@@ -58,7 +60,6 @@ class HomeCollector(Collector):
             problem = error
         yield _gauge("home_readable", "Whether the records of the home can be read.", problem is None)
         yield _gauge("live", "Whether there is a live generation to search.", status is not None)
-        runs = list(past_runs(self._config.home_path, *COMMANDS))
         if status is not None:
             yield from _state(status)
             yield from self._freshness(status)

@@ -52,12 +52,16 @@ class RunRecord:
 
 
 def past_runs(home: Path, *commands: str) -> Iterator[RunRecord]:
-    """The runs of these commands, or of all, newest first."""
+    """The runs of these commands, or of all, newest first. A record that cannot be read is skipped: `doctor` reports
+    it."""
     for file in _files(home):
-        if not commands or next(read_events(file), {}).get("command") in commands:
-            run = _run(file)
-            if run is not None:
-                yield run
+        try:
+            is_wanted = not commands or next(read_events(file), {}).get("command") in commands
+            run = _run(file) if is_wanted else None
+        except OSError:  # such as the record of another user
+            continue
+        if run is not None:
+            yield run
 
 
 def newest_run(home: Path, *commands: str) -> RunRecord | None:

@@ -63,9 +63,15 @@ class Generation:
         return [build for sink, build in self.builds.items() if sink in sinks] or list(self.builds.values())
 
 
-def can_write(folder: Path) -> bool:
+FULL_BYTES = 10_000_000
+"""With less free space on the disk of a home, a run may be unable to write its record."""
+
+
+def can_write(path: Path) -> bool:
+    """Whether this user can read and write a file, or all names in a folder."""
     effective = os.access in os.supports_effective_ids
-    return os.access(folder, os.W_OK | os.X_OK, effective_ids=effective)
+    wanted = os.R_OK | os.W_OK | (os.X_OK if path.is_dir() else 0)
+    return os.access(path, wanted, effective_ids=effective)
 
 
 def cache_file(home: Path) -> Path:

@@ -12,7 +12,6 @@ import click
 from chunksink.exits import Exit, Refusal
 from chunksink.ingest.codes import MEANINGS, ODD, WITH_REMEDY
 from chunksink.ingest.discover import NO_SUFFIX, OTHERS
-from chunksink.ingest.errors import IngestRefused
 from chunksink.ingest.formats.markdown.policy import DEFAULT_POLICY, POLICIES
 from chunksink.ingest.formats.registry import NAMES, all_formats
 from chunksink.ingest.options import Options
@@ -145,15 +144,12 @@ def command(
       chunksink ingest ~/projects --include "*.py" --include "config/*.toml"
     """
     options["fields"] = _fields(options["fields"])
-    try:
-        Options(**options).check(all_formats())
-    except IngestRefused as refused:
-        raise Refusal(str(refused), Exit.USAGE) from refused
+    Options(**options).check(all_formats())
     with open_index() as index:
         with progress("ingest", None, "sources") as bar:
             report = index.ingest(*sources, jobs=jobs, on_source=lambda: bar.advance(1), **options)
         if not as_json:
-            echo([_headline(report, index.config.bus.address), *map(Note, _notes(report))])
+            echo([_headline(report, index.config.bus.address), *_statistics(report), *map(Note, _notes(report))])
         synced = index.sync(allow_deletions=options["allow_deletions"]) if sync else None
     code = Exit.INVALID_INPUT if report.failures else Exit.OK
     if synced is None:
@@ -175,13 +171,19 @@ def _fields(pairs: Sequence[str]) -> dict[str, str]:
     return fields
 
 
-def _notes(report: IngestReport) -> Iterator[str]:
-    if report.sources == 0:
-        yield "found nothing to read"
+def _statistics(report: IngestReport) -> Iterator[str]:
+    """What was read and what was not, also if nothing has changed."""
     if len(report.kinds) > 1:
         yield "read as " + ", ".join(f"{kind} {number:,}" for kind, number in report.kinds.items())
     if report.other_kinds:
         yield _skipped(report.other_kinds)
+    yield from _left_out(report)
+
+
+def _notes(report: IngestReport) -> Iterator[str]:
+    """Problems."""
+    if report.sources == 0:
+        yield "found nothing to read"
     if report.unmatched:
         named = ", ".join(map(printable, report.unmatched))
         yield f"{named} matched nothing; patterns are relative to each named folder"
@@ -196,7 +198,6 @@ def _notes(report: IngestReport) -> Iterator[str]:
     for folder, number in report.gone.items():
         remedy = f"To remove its {counted(number, 'source')}: ingest it with --prune --allow-deletions {number}"
         yield f"{printable(folder)} does not exist any more; its chunks are kept. {remedy}"
-    yield from _left_out(report)
     for failure in report.failures[:_SHOWN_FAILURES]:
         line = "" if failure.line is None else f":{failure.line}"
         yield f"{failure.code} {printable(failure.source_uri)}{line} {printable(failure.reason)}"

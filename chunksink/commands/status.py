@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from math import inf
+from shutil import disk_usage
 from typing import Any, Literal
 
 import click
@@ -13,6 +14,7 @@ from chunksink.options import config_from, index_options, json_option
 from chunksink.output import counted, show
 from chunksink.rebuild.errors import NoGeneration
 from chunksink.rebuild.freshness import Freshness, freshness
+from chunksink.rebuild.state import FULL_BYTES
 from chunksink.rebuild.status import HomeStatus
 from chunksink.session import status_of
 from chunksink.status_report import SHOWN, status_lines
@@ -40,8 +42,8 @@ def command(everything: bool, check: bool, as_json: bool, **limits: str | None) 
     the engines. Changes in your documents are noticed only after `chunksink ingest`.
 
     With --check, the exit codes are those of monitoring plugins. 0 OK. 1 WARNING: a change, the last sync or the last
-    verify is too old. 2 CRITICAL: there is no index, the last run failed, or verify found differences that were not
-    repaired. 3 UNKNOWN: the home or the chunks cannot be read. An AGE is a number and s, m, h or d.
+    verify is too old. 2 CRITICAL: there is no index, the disk is full, the last run failed, or verify found differences
+    that were not repaired. 3 UNKNOWN: the home or the chunks cannot be read. An AGE is a number and s, m, h or d.
 
     \b
     Examples:
@@ -76,6 +78,9 @@ def _check(ages: Mapping[str, str | None], *, as_json: bool) -> int:
         with errors_as_refusals():
             limits = {option: _seconds(age) for option, age in ages.items() if age is not None}
             config = config_from()
+            if config.home_path.exists() and disk_usage(config.home_path).free < FULL_BYTES:
+                full = f"the disk of {config.home} is full, so runs fail and leave no record: make room"
+                problems.append(_Problem("CRITICAL", "disk_full", full))
             try:
                 status = status_of(config, named=0)
             except NoGeneration:

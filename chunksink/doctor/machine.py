@@ -6,6 +6,7 @@ import secrets
 import shutil
 import sqlite3
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -18,9 +19,10 @@ from chunksink.embeddings.errors import EndpointError, ModelError
 from chunksink.embeddings.graphs import expected_runtime
 from chunksink.embeddings.resolve import ResolvedModel, default_model_cache, resolve_model
 from chunksink.embeddings.segments import arrow
+from chunksink.output import sized, some
 from chunksink.rebuild.errors import ComputeError
 from chunksink.rebuild.locks import held_locks
-from chunksink.rebuild.state import can_write
+from chunksink.rebuild.state import FULL_BYTES, can_write
 from chunksink.settings.config import MEILI_URL, PREFIX, Config, unknown_variables
 from chunksink.settings.errors import ConfigError
 from chunksink.settings.ray import RayOptions
@@ -29,6 +31,7 @@ from chunksink.settings.secret import key_in
 
 LEAST_FREE_BYTES = 10**9
 ENDPOINT_SECONDS = 5.0
+_SHOWN = 3
 _GATEWAY_ERRORS = (502, 503, 504)
 """Answers of a proxy whose server it cannot reach."""
 
@@ -69,6 +72,10 @@ def home(home: Path) -> str:
     _require_writable(home, "name another folder with --home")
     if not home.exists():
         return f"{home} will be made"
+    if unusable := sorted(_unusable(home)):
+        owner, names = _owner(home), some([f"{path} of {_owner(path)}" for path in unusable], _SHOWN)
+        remedy = f"as root: `chown -R {owner} {home}` and `chmod -R u+rwX {home}`; run every command as {owner}"
+        raise CheckProblem(f"this user cannot read or write {names}", remedy)
     mode = home.stat().st_mode & 0o777
     if mode & 0o077:
         found = f"{home} can be written, and its mode {mode:o} lets other users of this machine read its texts"
@@ -76,10 +83,26 @@ def home(home: Path) -> str:
     return f"{home} can be written"
 
 
+def _unusable(home: Path) -> Iterator[Path]:
+    """Files and folders that this user cannot read or write, such as those of a command that root ran."""
+    for folder, folders, files in os.walk(home):
+        paths = [Path(folder, name) for name in (*folders, *files)]
+        yield from (path for path in paths if not can_write(path) and path.exists())  # it may have been removed
+
+
+def _owner(path: Path) -> str:
+    try:
+        return path.owner()
+    except KeyError:  # the system has no name for it
+        return str(path.stat().st_uid)
+
+
 def disk(home: Path) -> str:
     place = _existing(home)
     free = shutil.disk_usage(place).free
-    found = f"{free / 10**9:,.1f} GB free below {place}"
+    found = f"{sized(free)} free below {place}"
+    if free < FULL_BYTES:
+        raise CheckProblem(found, "make room: no run can write its record")
     if free < LEAST_FREE_BYTES:
         raise CheckProblem(found, "make room: a rebuild needs room for a second index beside the live one", "warn")
     return found

@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,13 +22,15 @@ from chunksink.doctor import AGAIN, BUCKET, OWNER, CheckProblem, remedies
 from chunksink.embeddings.errors import CacheBusy, CacheDamaged, CacheError, CacheTooNew
 from chunksink.home_cache import existing_cache
 from chunksink.ingest.store import FILE_NAME, IngestStore
-from chunksink.output import counted, some
+from chunksink.output import counted, sized, some
 from chunksink.rebuild.catalog import Catalog
 from chunksink.rebuild.errors import NoGeneration
 from chunksink.rebuild.state import State, cache_file
 from chunksink.settings.config import Config
 
 _SHOWN = 3
+_CHECKED_BYTES = 10**9
+"""A check for damage reads the whole database, so larger ones are left out."""
 _HOME_ID = re.compile("[0-9a-f]{32}")
 _VALIDATE = "`chunksink validate` reads every line"
 _NO_INDEX = "none yet; `chunksink sync` makes it"
@@ -109,10 +112,18 @@ def ingest(home: Path) -> str:
         ),
         IngestStore(home) as store,
     ):
-        (found,) = store.db.execute("pragma quick_check(1)").fetchone()
+        unchecked = _require_sound(path, store.db.execute, _MOVE_INGEST)
+    return f"{path} can be read{unchecked}"
+
+
+def _require_sound(path: Path, query: Callable[[str], Iterable[tuple[object, ...]]], remedy: str) -> str:
+    """Read all pages of a database, if it is not too large. If it is, returns that for the finding."""
+    if path.stat().st_size > _CHECKED_BYTES:
+        return f"; over {sized(_CHECKED_BYTES)}, so it was not checked for damage: `chunksink backup` checks it"
+    [(found,)] = query("PRAGMA quick_check(1)")
     if found != "ok":
-        raise CheckProblem(f"{path} is damaged ({found})", _MOVE_INGEST)
-    return f"{path} can be read"
+        raise CheckProblem(f"{path} is damaged ({found})", remedy)
+    return ""
 
 
 @dataclass(frozen=True)
@@ -138,12 +149,13 @@ def index(home: Path) -> str:
         State.existing(home) as state,
     ):
         live, begun, home_id = state.live_or_none(), state.unfinished(), state.home_id
+        unchecked = _require_sound(home / "state.db", state.db.execute, move)
     if not _HOME_ID.fullmatch(home_id):
         remedy = f"write into it the id that the checks `live in SINK` below show; or remove the file and {_ADOPT}"
         raise CheckProblem(f"{file} contains no id", remedy)
     if live is None and begun is not None:
         raise CheckProblem("a rebuild was started and not finished", "`chunksink rebuild` continues it", "warn")
-    return _NO_INDEX if live is None else f"live is {live.id}, in {', '.join(live.builds)}"
+    return _NO_INDEX if live is None else f"live is {live.id}, in {', '.join(live.builds)}{unchecked}"
 
 
 def live_builds(home: Path) -> Live | None:
@@ -162,16 +174,18 @@ def cache(config: Config) -> str:
     path = cache_file(config.home_path)
     if not path.exists():
         return _NO_INDEX
+    set_aside = "`chunksink cache verify --repair` sets it aside; the next run computes its vectors again"
     with remedies(
-        (CacheDamaged, "`chunksink cache verify --repair` sets it aside; the next run computes its vectors again"),
+        (CacheDamaged, set_aside),
         (CacheTooNew, "upgrade chunksink; or move the file away: the next run computes its vectors again"),
         (CacheError, _DISK),
     ):
         try:
             with existing_cache(config) as cache:
                 cache.read("SELECT fingerprint, text_hash FROM vector LIMIT 1")
+                unchecked = _require_sound(path, cache.read, set_aside)
         except CacheBusy as error:
             raise CheckProblem(str(error), "wait for the process that uses it", "warn") from error
     damaged = sorted(file.name for file in path.parent.glob(f"{path.name}.damaged-*"))
     kept = f"; damaged files that were set aside and can be deleted: {', '.join(damaged)}" if damaged else ""
-    return f"{path} can be read; `chunksink cache verify` checks every vector{kept}"
+    return f"{path} can be read{unchecked}; `chunksink cache verify` checks every vector{kept}"

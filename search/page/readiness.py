@@ -75,7 +75,7 @@ class Readiness:
 
     def _search(self) -> Health:
         try:
-            answer = self._site.service.search(Question("ready", limit=1), EVERYTHING)
+            answer = self._site.ask(Question("ready", limit=1), EVERYTHING)
         except self._site.unready as error:
             return Health("unavailable", "no_index" if isinstance(error, self._site.unbuilt) else "error")
         failed = tuple(sorted(answer.unavailable))

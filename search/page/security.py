@@ -96,7 +96,8 @@ class Guard:
 
     def _answer(self, scope: Scope) -> Callable[[Scope, Receive, Send], Awaitable[None]]:
         if not self._hosts.serves(Headers(scope=scope).get("host", "")):
-            return PlainTextResponse("This host name is not served. Use the address that `serve` printed.\n", 421)
+            unserved = "This host name is not served. Use the address that `serve` printed, or start `serve` with"
+            return PlainTextResponse(f"{unserved} `--name` and this host name.\n", 421)
         request = Request(scope)
         caller = self._caller(request)
         path = scope["path"]

@@ -1,8 +1,12 @@
 """The parts of the application, and the mapping of errors to HTTP responses."""
 
+import logging
+import re
+import threading
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
-from time import perf_counter
+from dataclasses import dataclass, field, replace
+from math import inf
+from time import monotonic, perf_counter
 from typing import Literal, Protocol, get_args
 
 from chunksink.search.access import Access
@@ -12,12 +16,16 @@ from chunksink.search.page.callers import Caller, NotYours, Tokens
 from chunksink.search.page.report import Report
 from chunksink.search.page.security import Hosts
 from chunksink.search.page.workers import Overloaded
-from chunksink.search.question import Mode, Question
+from chunksink.search.question import LEGS_OF, Mode, Question
 from chunksink.sinks.custom_fields import NO_FIELDS, FieldSet
 from chunksink.sinks.errors import InvalidFilter
 
 HIDDEN = "not available right now"
 """Shown to readers instead of a reason, which may name servers and folders."""
+_LOG_SECONDS = 60.0
+_QUERY_CHARACTERS = 40
+"""If a reason repeats this much of a query, it is not logged."""
+_log = logging.getLogger("chunksink.search.page")
 
 
 class LiveSearchService(SearchService, Protocol):
@@ -44,6 +52,31 @@ class Metrics(Protocol):
         """All metrics and their media type, in the best form that this `Accept` header allows."""
 
 
+class Outages:
+    """Logs when a kind of search becomes unavailable, and when it answers again: for each kind at most one line a
+    minute. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._logged: dict[str, tuple[bool, float]] = {}  # whether it was unavailable, and when that was logged
+
+    def note(self, kind: str, reason: str | None, query: str) -> None:
+        """`reason` is None if it answered."""
+        now = monotonic()
+        with self._lock:
+            was_unavailable, at = self._logged.get(kind, (False, -inf))
+            if was_unavailable == (reason is not None) or now - at < _LOG_SECONDS:
+                return
+            self._logged[kind] = reason is not None, now
+        if reason is None:
+            _log.warning("%s search answers again", kind, extra={"severity": "info"})
+            return
+        repeated = rf"(?<!\w){re.escape(query[:_QUERY_CHARACTERS])}"  # some engines do
+        if query and re.search(repeated, reason, re.IGNORECASE):
+            reason = "its message repeats the query, so it is not logged"
+        _log.warning("%s search is unavailable: %.1000s", kind, reason)
+
+
 @dataclass(frozen=True)
 class Site:
     """`unready` are errors that mean "not available yet" or "not available now". One of them, `unbuilt`, means that
@@ -65,6 +98,21 @@ class Site:
     source_url: str | None = None
     version: str = ""
     metrics: Metrics | None = None
+    outages: Outages = field(default_factory=Outages)
+
+    def ask(self, question: Question, access: Access) -> Answer:
+        """Search, and log which legs fail or answer again."""
+        try:
+            answer = self.service.search(question, access)
+        except (SearchError, InvalidFilter):
+            raise
+        except self.unready as error:
+            self.outages.note("every", str(error), question.text)
+            raise
+        self.outages.note("every", None, question.text)
+        for leg in LEGS_OF[question.mode]:
+            self.outages.note(leg, answer.unavailable.get(leg), question.text)
+        return answer
 
     def search(self, question: Question, access: Access, caller: Caller) -> Answer:
         """Answer a reader's question, and count it. Only callers who may see everything get the reasons of failures."""
@@ -76,10 +124,10 @@ class Site:
 
     def _counted(self, question: Question, access: Access) -> Answer:
         if self.metrics is None:
-            return self.service.search(question, access)
+            return self.ask(question, access)
         began = perf_counter()
         try:
-            answer = self.service.search(question, access)
+            answer = self.ask(question, access)
         except Exception as error:
             is_invalid = isinstance(error, SearchError | InvalidFilter)
             reason: SearchProblem = "unavailable" if isinstance(error, self.unready) else "bug"

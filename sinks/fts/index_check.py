@@ -32,6 +32,13 @@ _CHECKS = {_WORDS: 1, _TRIGRAMS: 0}
 """The argument of FTS5's check; 1 compares with the documents."""
 
 
+def broken_table(connection: sqlite3.Connection) -> str:
+    """What is wrong with the documents and their B-tree indexes, for people; "" if nothing is. Only a new build helps:
+    a write would read them."""
+    found = str(connection.execute("PRAGMA integrity_check(documents)").fetchone()[0])
+    return "" if found == "ok" else " ".join(found.split())
+
+
 def damage(connection: sqlite3.Connection) -> str:
     """What is wrong with the indexes, for people; "" if nothing is. Call it in a transaction that excludes writers."""
     wrong = [] if _is_consistent(connection, _WORDS) else ["its word index does not match its documents"]

@@ -3,11 +3,13 @@
 import gzip
 import io
 import json
+import os
 import shutil
+import subprocess
 import tarfile
 import threading
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -223,9 +225,37 @@ def test_damaged_database_is_not_backed_up(quick_shell: Shell) -> None:
     content = bytearray((quick_shell.home / "state.db").read_bytes())
     content[8192:16384] = b"\xff" * 8192
     (quick_shell.home / "state.db").write_bytes(content)
-    with pytest.raises(StoreUnreadable):
+    with pytest.raises(StoreUnreadable, match="move it away"):
         module.backup(quick_shell.home, quick_shell.folder / "backup.tar.gz")
     assert not list(quick_shell.folder.glob("*backup*"))
+
+
+@pytest.fixture
+def read_only(quick_shell: Shell) -> Iterator[Path]:
+    """A home on a read-only file system."""
+    quick_shell.synced(p1=[A])
+    home = str(quick_shell.home)
+    if os.geteuid() or subprocess.run(["mount", "--bind", home, home], check=False).returncode:
+        pytest.skip("nothing can be mounted here: that takes root, and a system that allows it")
+    try:
+        subprocess.run(["mount", "-o", "remount,ro,bind", home], check=True)
+        yield quick_shell.home
+    finally:
+        subprocess.run(["umount", "--lazy", home], check=True)
+
+
+def test_home_on_a_read_only_disk_is_backed_up(read_only: Path, quick_shell: Shell) -> None:
+    content = members(saved(quick_shell))
+    assert set(RECORDS) - {"ingest.db"} <= set(content)
+    assert [name for name in content if name.startswith("runs/")]
+
+
+def test_database_that_cannot_be_opened_is_named(quick_shell: Shell) -> None:
+    quick_shell.synced(p1=[A])
+    (quick_shell.home / "vectors.db-wal").mkdir()
+    with pytest.raises(OSError, match=r"vectors\.db") as raised:
+        module.backup(quick_shell.home, quick_shell.folder / "backup.tar.gz")
+    assert raised.value.filename == str(quick_shell.home / "vectors.db")
 
 
 def test_second_backup_to_the_same_file_waits_for_none(quick_shell: Shell) -> None:

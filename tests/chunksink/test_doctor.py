@@ -5,6 +5,7 @@ import shutil
 import socket
 import sqlite3
 import sys
+import tarfile
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.storage import open_storage
-from chunksink.doctor import machine
+from chunksink.doctor import machine, records
 from chunksink.exits import Exit
 from chunksink.rebuild.locks import writing
 from chunksink.sinks.registry import open_sink
@@ -23,9 +24,9 @@ from tests.embeddings.endpoint import serve
 from tests.engines.servers import ChromaServer, S3Server
 from tests.faults.proxy import Fault, Proxy
 from tests.support.bus import commit, source
-from tests.support.damaged_files import foreign, half, inside, newer
+from tests.support.damaged_files import emptied, foreign, half, inside, newer
 from tests.support.rerank_server import rerank_server
-from tests.support.users import as_nobody
+from tests.support.users import as_nobody, copy_of_nobody, take_away
 
 SOURCES = {name: [source(f"{name}.md", f"a cat of {name}")] for name in ("a", "b", "c")}
 
@@ -95,6 +96,26 @@ def test_home_without_permission_fails_and_the_other_checks_are_made(quick_shell
     assert {"disk", "locks", "model"} <= set(found)
 
 
+def test_record_of_another_user_is_skipped_and_doctor_names_its_owner(quick_shell: Shell) -> None:
+    quick_shell.synced(**SOURCES)
+    quick_shell.folder.chmod(0o711)
+    with copy_of_nobody(quick_shell.home) as home:
+        [record] = (home / "runs").iterdir()
+        at = ("--home", str(home))
+        take_away(record)
+        with as_nobody():
+            assert quick_shell("search", "cat", *at).code == Exit.OK
+            assert quick_shell("status", "--check", *at).code == Exit.OK
+            assert quick_shell("runs", "--json", *at).json == []
+            assert quick_shell("backup", str(home / "out.tar.gz"), *at).code == Exit.OK
+            found = json.loads(quick_shell("doctor", "--json", *at).out)
+        with tarfile.open(home / "out.tar.gz") as tar:
+            assert "state.db" in tar.getnames() and f"runs/{record.name}" not in tar.getnames()
+        wrong = {check["name"]: check for check in found if check["verdict"] == "fail"}
+        assert f"{record} of {record.owner()}" in wrong["home"]["found"]
+        assert f"chown -R {home.owner()} {home}" in wrong["home"]["remedy"]
+
+
 @pytest.mark.parametrize("invalid", ["modle = 'x'", "[fields.year]"])
 def test_doctor_with_an_invalid_configuration_ends_after_that_check(invalid: str, shell: Shell) -> None:
     (shell.folder / "chunksink.toml").write_text(invalid)
@@ -119,6 +140,8 @@ def test_low_disk_other_writer_and_impossible_home_are_reported(built: Shell, mo
         assert problems(checks(built, Exit.OK)) == {"locks": "warn"}
     monkeypatch.setattr(machine, "LEAST_FREE_BYTES", 10**18)
     assert checks(built, Exit.OK)["disk"]["verdict"] == "warn"
+    monkeypatch.setattr(machine, "FULL_BYTES", 10**18)
+    assert checks(built)["disk"]["verdict"] == "fail"
     (built.folder / "file").write_text("")
     monkeypatch.setenv("CHUNKSINK_HOME", "file/home")
     assert checks(built)["home"]["verdict"] == "fail"
@@ -270,6 +293,24 @@ def test_damaged_records_and_cache_fail(built: Shell) -> None:
     found = checks(built)
     assert problems(found) == {"index": "fail", "cache": "fail"}
     assert "`chunksink cache verify --repair` sets it aside" in found["cache"]["remedy"]
+
+
+@pytest.mark.parametrize(("name", "check"), [("state.db", "index"), ("vectors.db", "cache")])
+def test_damaged_page_of_a_database_fails_with_a_working_remedy(
+    name: str, check: str, built: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = "chunk" if name == "state.db" else "vector"
+    emptied(built.home / name, table)
+    assert problems(checks(built)) == {check: "fail"}
+    with monkeypatch.context() as patch:
+        patch.setattr(records, "_CHECKED_BYTES", 1000)
+        assert "not checked for damage" in checks(built, Exit.OK)[check]["found"]
+    if name == "state.db":
+        (built.home / name).unlink()
+        assert built("rebuild").code == Exit.OK
+    else:
+        assert built("cache", "verify", "--repair").code == Exit.OK
+    assert is_sound(built)
 
 
 def test_damaged_cache_has_a_working_remedy(built: Shell) -> None:

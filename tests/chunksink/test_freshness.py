@@ -178,7 +178,7 @@ def test_verify_records_its_depth_and_verdict(quick_shell: Shell, fresh: Callabl
 
 def test_failed_ingest_is_not_hidden_by_a_sync(quick_shell: Shell, fresh: Callable[..., Freshness]) -> None:
     quick_shell.synced(p1=[source("a.md", "a cat")])
-    assert quick_shell("ingest", "not-mounted").code == Exit.INVALID_INPUT
+    assert quick_shell("ingest", "not-mounted").code == Exit.USAGE
     assert quick_shell("sync").code == Exit.OK
     failed = fresh().failed_run
     assert failed is not None and failed.command == "ingest"

@@ -45,7 +45,7 @@ def test_ingest_with_contradicting_options_is_a_usage_error_and_writes_nothing(
 
 def test_addresses_are_not_fetched(shell: Shell) -> None:
     refused = shell("ingest", "https://example.com/a")
-    assert (refused.code, refused.out) == (Exit.INVALID_INPUT, "")
+    assert (refused.code, refused.out) == (Exit.USAGE, "")
     assert "Error: https://example.com/a is an address" in refused.err
 
 
@@ -90,10 +90,11 @@ def test_skipped_files_are_counted_by_suffix(shell: Shell) -> None:
     write(shell, "docs/a.md", "# A")
     ended = shell("ingest", "docs", "docs/1")
     assert ended.code == Exit.OK
-    assert ended.err == (
+    assert ended.err == ""
+    assert (
         "skipped 17 files of other kinds (.log 9, .csv 3, no suffix 2, .c 1, .py 1, others 1); "
         "--as text reads .log, no suffix here too; --include PATTERN reads .csv as rows, and any other file as text\n"
-    )
+    ) in ended.out
     expected = shell("ingest", "docs", "--json").json["other_kinds"]
     assert expected == {".log": 9, ".csv": 3, "no suffix": 2, ".c": 1, ".py": 1, "others": 1}
 
@@ -126,7 +127,7 @@ def test_an_invalid_partition_is_refused_with_the_remedy(shell: Shell) -> None:
     before = chunks.read_bytes()
     chunks.write_bytes(before[:-9])
     refused = shell("ingest", "docs")
-    assert refused.code == Exit.INVALID_INPUT
+    assert refused.code == Exit.USAGE
     names = [str(path.relative_to(shell.folder)) for path in (manifest, chunks)]
     assert f"move {' and '.join(names)} away" in refused.err
     assert "move its files away" in shell("validate").err
@@ -145,7 +146,7 @@ def test_chunks_of_a_source_in_two_files_are_reported_with_the_remedy(shell: She
         write(shell, f"part{number}.jsonl", json.dumps(chunk) + "\n")
     ended = shell("ingest", "part1.jsonl", "part2.jsonl")
     assert ended.code == Exit.OK
-    assert f"left out: SOURCE_IN_ANOTHER_FILE 1 ({shell.folder.name}/part1.jsonl); " in ended.err
+    assert f"left out: SOURCE_IN_ANOTHER_FILE 1 ({shell.folder.name}/part1.jsonl); " in ended.out
 
 
 def test_validate_with_chunking_finds_breaches(shell: Shell) -> None:
@@ -252,7 +253,9 @@ def test_field_options_work_with_several_processes(shell: Shell) -> None:
 def test_ingest_of_several_formats_reports_how_many_files_each(shell: Shell) -> None:
     write(shell, "in/a.md", "# Words")
     write(shell, "in/b.md", "# More words")
-    assert "read as" not in shell("ingest", "in").err
+    assert "read as" not in shell("ingest", "in").out
     write(shell, "in/rows.jsonl", '{"id": 1, "text": "Words."}')
-    assert "read as markdown 2, rows 1\n" in shell("ingest", "in").err
+    for _ in range(2):  # cron mails what is on standard error
+        ended = shell("ingest", "in")
+        assert ("read as markdown 2, rows 1\n" in ended.out, ended.err) == (True, "")
     assert shell("ingest", "in", "--json").json["kinds"] == {"markdown": 2, "rows": 1}

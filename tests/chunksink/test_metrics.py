@@ -8,12 +8,14 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from prometheus_client import Metric
+from prometheus_client import Metric, generate_latest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse
 
 from chunksink import options
 from chunksink.exits import Exit
+from chunksink.metrics import registry_of
+from chunksink.settings.config import Config
 from tests.chunksink.shell import Shell
 from tests.chunksink.test_serve_command import WORDS, running
 from tests.conftest import ROOT
@@ -21,6 +23,7 @@ from tests.embeddings.endpoint import serve as serve_endpoint
 from tests.engines.servers import free_port
 from tests.journey.test_watch import watching
 from tests.support.bus import FEBRUARY, source
+from tests.support.users import as_nobody
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 LABELS = {
@@ -243,3 +246,20 @@ def test_every_metric_is_documented(shell: Shell) -> None:
 
 def _names(cell: str) -> list[str]:
     return re.findall(r"`(chunksink_\w+)`", cell)
+
+
+def test_home_that_cannot_be_read_is_reported_as_such(quick_shell: Shell) -> None:
+    quick_shell.synced(p1=[source("a.md", "a cat")])
+    assert readable(quick_shell)
+    quick_shell.folder.chmod(0o711)
+    quick_shell.home.chmod(0)
+    try:
+        with as_nobody():
+            assert not readable(quick_shell)
+    finally:
+        quick_shell.home.chmod(0o700)
+
+
+def readable(shell: Shell) -> bool:
+    config = Config(home=str(shell.home.relative_to(shell.folder)), chunks=str(shell.root.path))
+    return samples(generate_latest(registry_of(config)).decode())["chunksink_home_readable"] == 1

@@ -96,7 +96,7 @@ def test_engine_that_fails_is_reported_with_the_report_of_the_run(
 
 
 def test_name_that_is_not_utf8_is_reported_with_escapes(shell: Shell, mailbox: Mailbox) -> None:
-    assert chunksink(shell.folder, "ingest", "no\udcff", "--home", "home\udcff").code == Exit.INVALID_INPUT
+    assert chunksink(shell.folder, "ingest", "no\udcff", "--home", "home\udcff").code == Exit.USAGE
     report = mailbox.take("on_failure")
     assert "no\\udcff" in report["message"]
     assert report["home"] == f"{shell.folder}/home\\udcff"

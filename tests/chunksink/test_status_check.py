@@ -63,6 +63,12 @@ def test_complete_and_verified_index_is_ok(verified: Shell) -> None:
     assert [found[name] for name in ("sources", "chunks", "held", "refused")] == ["2;;;0", "3;;;0", "0;;;0", "0;;;0"]
 
 
+def test_full_disk_is_critical(verified: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("chunksink.commands.status.FULL_BYTES", 10**18)
+    code, document = check(verified)
+    assert (code, codes(document)) == (CRITICAL, ["disk_full"])
+
+
 def test_waiting_change_is_a_warning_beyond_the_limit_only(verified: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     commit_earlier(verified, 0)
     now = time()

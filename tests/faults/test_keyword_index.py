@@ -1,6 +1,7 @@
 """`verify` finds and names damage to the keyword index and `--repair` repairs it, although all documents exist."""
 
 import json
+import random
 
 import pytest
 
@@ -9,6 +10,7 @@ from chunksink.exits import Exit
 from tests.chunksink.conftest import models, quick_shell, shell
 from tests.chunksink.shell import Shell
 from tests.support.bus import source
+from tests.support.damaged_files import overwrite
 from tests.support.fts import DAMAGES, run
 
 __all__ = ["models", "quick_shell", "shell"]
@@ -62,6 +64,17 @@ def test_verify_reports_a_damaged_keyword_index_and_repair_repairs_it(name: str,
     assert found(indexed) == before
     assert indexed("verify").out == digest
     assert indexed("prove", "proof.json").code == Exit.OK
+
+
+@pytest.mark.parametrize("index", ["idx_documents_id", "idx_documents_parent_id_document_hash"])
+def test_repair_replaces_a_build_with_a_damaged_b_tree_index(index: str, indexed: Shell) -> None:
+    before = found(indexed)
+    overwrite(indexed.home / "fts" / indexed.live().builds["fts"] / "fts.db", index, random.Random(7).randbytes)
+    assert indexed("verify").code == Exit.DRIFT
+    assert indexed("verify", "--repair").code == Exit.OK
+    assert found(indexed) == before
+    indexed.commit("p2", source("docs/new.md", "a lemur"))
+    assert indexed("sync").code == Exit.OK
 
 
 def test_repair_without_verify_finds_and_repairs_the_damage(indexed: Shell) -> None:

@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 
 from chunksink.embeddings.rerankers import open_reranker
 from chunksink.search.legs import Legs
-from chunksink.search.page import readiness, workers
+from chunksink.search.page import readiness, site, workers
 from chunksink.search.page.app import make_app
 from chunksink.search.page.callers import Caller
 from chunksink.search.page.site import HIDDEN
@@ -256,6 +256,41 @@ def test_request_with_all_engines_down_is_an_error(legs: Legs, mode: str) -> Non
             503,
             {"status": "unavailable", "reason": "no_answer", "unavailable": ["semantic"]},
         )
+
+
+def test_leg_that_fails_and_returns_is_logged_once_a_minute(
+    legs: Legs, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    now = 1000.0
+    monkeypatch.setattr(site, "monotonic", lambda: now)
+    answers = LegAnswers(legs)
+    with client_of(make_app(site_over(answers))) as client:
+
+        def logged(query: str = "cat") -> list[str]:
+            caplog.clear()
+            for _ in range(2):
+                client.get("/api/search", params={"q": query})
+            return [record.getMessage() for record in caplog.records]
+
+        assert logged() == []
+        answers.legs = degraded(legs)
+        [line] = logged()
+        assert line.startswith("semantic search is unavailable: ") and "10.0.0.7" in line
+        answers.legs = legs
+        assert logged() == [], "within the minute"
+        now += 60
+        assert logged() == ["semantic search answers again"]
+        now += 60
+        answers.legs = degraded(legs)
+        [line] = logged("does not answer")
+        assert "10.0.0.7" not in line, "queries are not logged, and this message could repeat one"
+        answers.before = not_built
+        [line] = logged()
+        assert line.startswith("every search is unavailable: ")
+
+
+def not_built() -> None:
+    raise NotBuilt("no index at /srv/search")
 
 
 @pytest.mark.parametrize("path", ["/api/search?q=cat", "/api/chunk?id=x", "/api/openapi.json", "/healthz", "/readyz"])

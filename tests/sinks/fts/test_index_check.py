@@ -14,6 +14,7 @@ from chunksink.sinks.document import Family
 from chunksink.sinks.errors import BuildBroken, Transient
 from chunksink.sinks.fts import FtsBuild, FtsSink
 from chunksink.sinks.fts import schema as layout
+from tests.support.damaged_files import overwrite
 from tests.support.fts import DAMAGES, run
 
 TEXTS = [
@@ -45,6 +46,15 @@ def damage(build: FtsBuild) -> set[str]:
 def found(sink: FtsSink) -> list[list[str]]:
     with closing(sink.reader(sink.builds()[0])) as reader:
         return [sorted(hit.id for hit in reader.search(word, 500)) for word in WORDS]
+
+
+@pytest.mark.parametrize("index", ["idx_documents_id", "idx_documents_parent_id_document_hash"])
+def test_scan_of_a_build_with_a_damaged_b_tree_index_reports_that_it_is_broken(
+    index: str, build: FtsBuild, path: Path
+) -> None:
+    overwrite(path, index, random.Random(7).randbytes)
+    with pytest.raises(BuildBroken, match=str(path)):
+        list(build.scan(content=True))
 
 
 @pytest.mark.parametrize("harm", DAMAGES)
