@@ -159,6 +159,7 @@ class Answer:
     more: bool
     """Whether there are further hits."""
     facets: Mapping[str, list[FacetValue]]
+    """A hybrid search counts only sources that it has read, see `counts_all`."""
     took_ms: float
     unavailable: Mapping[str, str] = field(default_factory=dict)
     notice: str | None = None
@@ -173,6 +174,8 @@ class Answer:
     """Whether any leg answered. If not, there may be matches although there are no hits."""
     evidence: float | None = None
     """How well the best keyword hit matches the query, 0..1, if that decided the weights of both searches."""
+    counts_all: bool = True
+    """Whether the facets count all hits. If not, further pages count more."""
     moved: bool = False
     """Whether a leg answered from another build than expected, because the live index changed meanwhile."""
     sort: Sort | None = None

@@ -60,7 +60,7 @@ def _answer(legs: Legs, question: Question, access: Access) -> Answer:
     hits = _with_weakness(legs, question, hits)
     facets = count(legs, question, access, queries, order.results)
     sentences = list(notices(legs, question, access, queries, order))
-    if hits and all(hit.weak for hit in hits):
+    if hits and not question.offset and all(hit.weak for hit in hits):
         sentences.append("All of these hits are weak matches: the index may have nothing about this.")
     if question.sort and hits and not question.offset and value_of(hits[0].document, question.sort.field) is None:
         name = question.sort.field.removeprefix(CUSTOM)
@@ -79,6 +79,7 @@ def _answer(legs: Legs, question: Question, access: Access) -> Answer:
         suggestions=question.spelling,
         evidence=order.evidence,
         answered=queries.answered,
+        counts_all=question.mode in (KEYWORD, SEMANTIC) or order.complete,
         moved=queries.moved,
         sort=question.sort,
     )

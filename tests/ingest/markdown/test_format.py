@@ -138,6 +138,38 @@ def test_decode_when_not_utf8_is_refused_with_the_remedy(data: bytes, reason: st
     assert failure.value.code == CHUNKING_FAILED
 
 
+MAIL = b"From: ada@ex.com\r\nReceived: here;\r\n  now\r\nSubject: Hi\r\n%s\r\n\r\nText.\r\n"
+TRANSFER = b"Content-Transfer-Encoding: %s"
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (MAIL % (TRANSFER % b"quoted-printable"), "a mail"),
+        (b"From MAILER-DAEMON Mon Nov 30\n" + MAIL % b"X: y" + MAIL % (TRANSFER.lower() % b"BASE64"), "a mail"),
+        (b"MIME-Version: 1.0\nContent-Type: multipart/related\n\n--x\n" + TRANSFER % b"base64\n", "saved web archive"),
+        (b"{\\rtf1\\ansi Words}", "an RTF document"),
+    ],
+)
+def test_mail_or_rtf_whose_words_are_encoded_is_refused(data: bytes, reason: str) -> None:
+    with pytest.raises(SourceFailed, match=f"{reason}.*--exclude") as failure:
+        chunks_of(data)
+    assert failure.value.code == CHUNKING_FAILED
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        MAIL % (TRANSFER % b"8bit"),
+        b"Mails:\n\n    " + TRANSFER % b"base64\n",
+        b"# Encodings\n\n" + TRANSFER % b"base64\n",
+        b"Write {\\rtf1 first.",
+    ],
+)
+def test_mail_in_plain_text_and_text_about_mails_are_read(data: bytes) -> None:
+    assert chunks_of(data)
+
+
 @pytest.mark.parametrize("codec", ["utf-16-le", "utf-16-be"])
 def test_utf_16_with_a_byte_order_mark_is_text(codec: str) -> None:
     assert chunks_of("\ufeff# Größe\r\n\r\nWörter 🦓.".encode(codec))[0]["text"] == "# Größe\n\nWörter 🦓."

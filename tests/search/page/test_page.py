@@ -11,13 +11,14 @@ import pytest
 from starlette.testclient import TestClient
 
 from chunksink.search.answer import Answer, hit_of
+from chunksink.search.facets import IN_EVERY_DOCUMENT
 from chunksink.search.fusion import Share
 from chunksink.search.legs import Legs
 from chunksink.search.page import views
 from chunksink.search.page.app import make_app
 from chunksink.search.page.drawer import drawers
 from chunksink.search.page.form import PARAMETERS, SearchForm, read
-from chunksink.sinks.reader import Piece, Sort
+from chunksink.sinks.reader import FacetValue, Piece, Sort
 from tests.search.page.support import LegAnswers, client_of, client_over, report, site_over
 from tests.search.support import document, family
 
@@ -198,6 +199,23 @@ def test_passage_page_shows_the_neighbours_and_marks_matches(client: TestClient)
     without_match = client.get(unescape(title[1]).replace("hunts", "zyzzyva")).text
     assert re.findall(r'id="found">(.*)\n', without_match) == ["<p>a cat hunts at night</p>"]
     assert client.get("/chunk?id=nowhere").status_code == 404
+
+
+def test_passage_page_marks_the_words_that_replaced_misspelt_ones(client: TestClient) -> None:
+    page = client.get("/?q=huntts&mode=keyword").text
+    title = re.search(r'class="title" href="([^"]*)"', page)
+    assert title is not None
+    assert "<mark>hunts</mark>" in page
+    assert '<mark id="found">hunts</mark>' in client.get(unescape(title[1])).text
+
+
+@pytest.mark.parametrize(
+    ("counts_all", "shown"), [(True, "Sources 1 to 2 of 85"), (False, "Sources 1 to 2 of at least 85")]
+)
+def test_total_is_exact_only_if_all_hits_were_counted(counts_all: bool, shown: str) -> None:
+    facets = {IN_EVERY_DOCUMENT: [FacetValue("chunks.v1", 85)]}
+    found = replace(answer("scores", (2.0, ()), (1.0, ())), more=True, facets=facets, counts_all=counts_all)
+    assert views.outcome(found, SearchForm()) == shown
 
 
 def test_status_page_shows_the_report(client: TestClient) -> None:
