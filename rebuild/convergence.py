@@ -21,7 +21,6 @@ from chunksink.rebuild.session import Session
 from chunksink.rebuild.spot_check import SpotCheck
 from chunksink.rebuild.state import EMBEDDED, MODEL, Generation
 from chunksink.rebuild.targets import Target, dimensions
-from chunksink.settings.meilisearch_defaults import EMBEDDERS
 from chunksink.sinks.capabilities import SupportsSearchSettings, SupportsSettings, capability
 from chunksink.sinks.projection import projection_id
 
@@ -67,10 +66,10 @@ class Convergence:
                 if settings is None:
                     continue
                 changed = settings.update_settings(target.build_id, **dimensions(generation, target))
-                if changed:
-                    self.outcome.sink(target.sink).settings = tuple(changed)
-                    # Before this change, documents may have been written without vectors, so each vector is compared.
-                    scanned |= EMBEDDERS in changed and self._check_build(target, scan=True, deep=True)
+                if changed.names:
+                    self.outcome.sink(target.sink).settings = changed.names
+                if changed.vectors_in_doubt:
+                    scanned |= self._check_build(target, scan=True, deep=True)
         return scanned
 
     def plan(self, empty: Sequence[str] = ()) -> Plan:

@@ -193,7 +193,7 @@ def _verify(session: Session, live: Generation, deep: bool, recall: bool) -> Ver
                 require_our_build(session, session.sinks[name], target.build, adopt=False)
                 if target.build.marker() is None:
                     failed[name] = BuildBroken(
-                        "the build has lost its marker, by which searches recognise it; `chunksink sync` restores it"
+                        "the build has lost its marker, by which searches recognise it", "`chunksink sync` restores it"
                     )
                 if embedder is not None and recall and target.holds_vectors and checks[name].holds_all:
                     measured = measure(session.state, session.sinks[name], target.build_id, embedder.cached)
