@@ -181,10 +181,10 @@ def _superseded(name: str, line: int | None, *, is_equal: bool) -> Notice:
 # Every source that was read, and every file that is left out for the first time.
 _ATTEMPTS = """
 insert into attempts (source_uri, source_checksum, parser_name, parser_version, canonicalizer_name,
-  canonicalizer_version, processed_at, run_id, status, error_type, partition_key, left_out)
+  canonicalizer_version, processed_at, run_id, status, error_type, partition_key, left_out, tenant)
 select uri, checksum, json_extract(versions, '$[0]'), json_extract(versions, '$[1]'), json_extract(versions, '$[2]'),
   json_extract(versions, '$[3]'), :processed_at, :run_id,
-  iif(failures > 0, 'failed', 'processed'), error, partition, nullif(codes, '{}')
+  iif(failures > 0, 'failed', 'processed'), error, partition, nullif(codes, '{}'), nullif(:tenant, '')
 from found
 where outcome in ('processed', 'empty', 'failed') or failures > 0 or (outcome = 'left_out' and not exists (
   select 1 from source where source.uri = found.uri and source.tenant = :tenant and source.codes = found.codes

@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 
 from chunksink.exits import Exit
-from tests.chunksink.shell import Shell
+from tests.chunksink.shell import Shell, write
 from tests.conftest import ROOT, sampled
 from tests.support.bus import FEBRUARY, source
 
 DOCS = (ROOT / "docs" / "reports.md").read_text(encoding="utf-8")
 SINKS = ("fts", "jsonl")
-WHOLE = ("held", "held_sources", "last_run", "last_verify", "previous", "model_change", "evaluation")
+COUNTS = ("left_out", "left_out_from", "kinds", "other_kinds", "gone")
+WHOLE = ("held", "held_sources", "last_run", "last_verify", "previous", "model_change", "evaluation", *COUNTS)
 
 
 def documented(title: str) -> set[str]:
@@ -61,6 +62,15 @@ def test_every_report_field_is_documented(many: Shell) -> None:
     require_told("`chunksink plan", many("plan", "--json").json)
     require_told("`chunksink verify", many("verify", "--json").json)
     require_told("`chunksink status", many("status", "--json").json)
+
+
+def test_every_field_of_an_ingest_is_documented(quick_shell: Shell) -> None:
+    write(quick_shell, "docs/a.md", "# A\n\nA text.\n")
+    write(quick_shell, "docs/empty.md", "")
+    require_told("`chunksink ingest", quick_shell("ingest", "docs", "--json").json)
+    with_sync = quick_shell("ingest", "docs", "--sync", "--json").json
+    assert with_sync.keys() == {"ingest", "sync"}
+    require_told("`chunksink ingest", with_sync["ingest"])
 
 
 def test_failure_report_is_documented(many: Shell) -> None:

@@ -104,6 +104,8 @@ def test_bad_row_is_reported_and_the_others_are_read(tmp_path: Path) -> None:
         b"{broken",
         {"id": 3, "text": "x", "notes": "y" * MAX_METADATA_BYTES},
         {"id": 4, "text": "x", "tenant_id": ["a"]},
+        {"id": 5, "text": "x", "tenant_id": True},
+        {"id": 6, "text": "x", "metadata": {"tenant_id": 1.5}},
         WHALES,
     ]
     items = read_rows(tmp_path, *rows)
@@ -113,7 +115,7 @@ def test_bad_row_is_reported_and_the_others_are_read(tmp_path: Path) -> None:
         (2, findings.FIELD_MISSING, True),
         (3, findings.JSON_PARSE, True),
         (4, findings.LINE_TOO_LONG, True),
-        (5, findings.WRONG_TYPE, True),
+        *((line, findings.WRONG_TYPE, True) for line in (5, 6, 7)),
     ]
 
 
@@ -192,6 +194,14 @@ def test_tenants_are_apart(tmp_path: Path) -> None:
     assert ours[0]["chunk_id"] != theirs[0]["chunk_id"]
     about = {"tenant_id": None, "metadata": {"tenant_id": "inner"}}
     assert chunks_of(tmp_path, WHALES | about)[0]["tenant_id"] == "inner"
+
+
+@pytest.mark.promise(11)
+def test_tenant_may_be_an_integer(tmp_path: Path) -> None:
+    for about in (lambda tenant: {"tenant_id": tenant}, lambda tenant: {"metadata": {"tenant_id": tenant}}):
+        number, text = (chunks_of(tmp_path, WHALES | about(tenant)) for tenant in (42, "42"))
+        assert number[0]["tenant_id"] == "42"
+        assert number == text
 
 
 @pytest.mark.parametrize(
