@@ -61,7 +61,7 @@ class Outcomes:
                 self._db.execute(_DRAFT, (*row, spool, reading.uri, place))
             if earlier:
                 name, digest = earlier
-                reading.add(_superseded(name, line, is_equal=digest in row))
+                reading.add(_superseded(name, line, is_equal=digest in row))  # an empty family has no digest
         outcome, error = Outcome.PROCESSED, reading.reported[0].code if reading.reported else None
         if not reading.families:
             outcome = Outcome.FAILED if reading.failures else Outcome.EMPTY
