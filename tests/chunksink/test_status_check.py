@@ -112,6 +112,15 @@ def test_failed_verify_is_critical_until_it_is_repaired(verified: Shell) -> None
     assert check(verified, *LIMITS)[0] == OK
 
 
+def test_changes_that_wait_for_a_sync_are_no_drift(verified: Shell) -> None:
+    verified.commit("p1", source("a.md", "a dog"))
+    assert verified("verify").code == Exit.DRIFT
+    code, document = check(verified)
+    assert (code, document["verdict"], document["has_drift"]) == (OK, "behind", False)
+    assert verified("sync").code == Exit.OK
+    assert check(verified)[0] == OK
+
+
 def test_drift_ends_with_a_sync_that_rescanned_the_sink(verified: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts,jsonl")
     assert verified("sync").code == Exit.OK

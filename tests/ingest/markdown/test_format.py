@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from chunksink.chunkbus import findings
 from chunksink.chunkbus.identity import family_key, parent_id
 from chunksink.ingest.codes import (
     CHUNKING_FAILED,
@@ -15,7 +14,6 @@ from chunksink.ingest.codes import (
 )
 from chunksink.ingest.errors import SourceFailed
 from chunksink.ingest.formats.markdown import MarkdownFormat
-from chunksink.ingest.formats.markdown.document import Block, Kind, Structure
 from chunksink.ingest.formats.markdown.structure import parse
 from chunksink.ingest.model import Empty, Family, Item, Notice
 from tests.ingest.markdown.support import chunks_of, codes_of, items_of, normalise, source_of, texts_of
@@ -50,19 +48,6 @@ def test_read_without_text_yields_the_key_of_the_empty_family(tmp_path: Path, da
     assert isinstance(notice, Notice) and (notice.code, notice.is_failure) == (SOURCE_EMPTY, False)
     (chunk,) = chunks_of("Text", uri="a.md", tenant=tenant)
     assert empty == Empty(family_key(parent_id(chunk), tenant))
-
-
-def test_chunk_longer_than_a_line_of_a_partition_fails_its_source() -> None:
-    with pytest.raises(SourceFailed, match="chunk 1 ") as failure:
-        chunks_of("# Wide\n\n```\na" + " " * 9_000_000 + "b\n```\n")
-    assert failure.value.code == findings.LINE_TOO_LONG
-
-
-def test_title_that_json_cannot_carry_fails_its_source() -> None:
-    document = Structure("Text", (Block(Kind.PROSE, 0, 4, 0),), ((),), (), {"title": "\ud800"})
-    with pytest.raises(SourceFailed) as failure:
-        items_of(document, source_of(b""))
-    assert failure.value.code == findings.JSON_PARSE
 
 
 def test_notices_come_after_the_family_and_are_no_failures() -> None:

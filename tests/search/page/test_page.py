@@ -1,6 +1,7 @@
 """The HTML of the page: its content, and the targets of its links."""
 
 import re
+import shutil
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
@@ -14,7 +15,7 @@ from chunksink.search.answer import Answer, hit_of
 from chunksink.search.facets import IN_EVERY_DOCUMENT
 from chunksink.search.fusion import Share
 from chunksink.search.legs import Legs
-from chunksink.search.page import views
+from chunksink.search.page import pages, views
 from chunksink.search.page.app import make_app
 from chunksink.search.page.drawer import drawers
 from chunksink.search.page.form import PARAMETERS, SearchForm, read
@@ -38,6 +39,19 @@ def test_hit_shows_title_place_and_legs(client: TestClient) -> None:
     assert re.search(crumbs, page)
     assert re.search(r'badge words">keyword 1</span>\s*<span class="badge meaning">semantic \d', page)
     assert "<strong>Sources 1 to 10 of 25</strong>" in page
+
+
+def test_pages_do_not_change_if_the_installed_files_do(
+    legs: Legs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed = Path(shutil.copytree(pages.TEMPLATES, tmp_path / "templates"))
+    monkeypatch.setattr(pages, "TEMPLATES", installed)
+    with client_of(make_app(site_over(LegAnswers(legs)))) as client:
+        for template in installed.iterdir():
+            template.write_text("{{ of_another_version }}")
+        for path, code in {"/?q=cat": 200, "/status": 200, "/nowhere": 404}.items():
+            answer = client.get(path)
+            assert (answer.status_code, "<html" in answer.text) == (code, True)
 
 
 def test_snippet_of_a_text_without_spaces_begins_before_the_match() -> None:
