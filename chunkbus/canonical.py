@@ -40,7 +40,22 @@ def canonical_json(value: Any) -> bytes:
             return orjson.dumps(value, option=_CANONICAL)
         return rfc8785.dumps(value)
     except (TypeError, UnicodeEncodeError, RecursionError, rfc8785.CanonicalizationError) as error:
-        raise NotCanonical(f"the value has no portable JSON form: {error}") from error
+        place = _place_without_json(value) or "the value"
+        raise NotCanonical(f"{place} has no portable JSON form: {error}") from error
+
+
+def _place_without_json(value: Any) -> str:
+    """The path of the first part that has no portable JSON form, such as `metadata.date`; "" if it is the value itself,
+    or nested too deeply to be walked."""
+    members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list | tuple) else ()
+    for name, member in members:
+        try:
+            rfc8785.dumps(member)
+        except RecursionError:
+            return ""
+        except (TypeError, UnicodeEncodeError, rfc8785.CanonicalizationError):
+            return ".".join(filter(None, (str(name), _place_without_json(member))))
+    return ""
 
 
 def _is_plain(value: Any) -> bool:

@@ -20,7 +20,7 @@ from chunksink import __version__
 from chunksink.exits import search_errors
 from chunksink.notifications import COMMANDS
 from chunksink.rebuild.errors import NoGeneration
-from chunksink.rebuild.freshness import freshness
+from chunksink.rebuild.freshness import NO_DRIFT, freshness
 from chunksink.rebuild.run_records import RunRecord, past_runs
 from chunksink.rebuild.state import State
 from chunksink.rebuild.status import BuildStatus, HomeStatus
@@ -29,7 +29,7 @@ from chunksink.search.question import MODES, Mode
 from chunksink.session import status_of
 from chunksink.settings.config import Config
 
-_DONE = ("ok", "refused", "held", "drift", "failures")
+_DONE = ("ok", "refused", "held", "behind", "drift", "failures")
 """Statuses of runs that were able to do their work."""
 _LATENCIES = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _OF_A_SINK: tuple[tuple[str, str, Callable[[BuildStatus], float]], ...] = (
@@ -81,7 +81,7 @@ class HomeCollector(Collector):
         verified = {"any": (fresh.verified, fresh.verdict), "deep": (fresh.deep_verified, fresh.deep_verdict)}
         times = {depth: now - age for depth, (age, _) in verified.items() if age is not None}
         yield _gauge("last_verify_timestamp_seconds", "Start of the last verify of the live builds.", times, "depth")
-        good = {depth: verdict == "ok" for depth, (_, verdict) in verified.items() if verdict is not None}
+        good = {depth: verdict in NO_DRIFT for depth, (_, verdict) in verified.items() if verdict is not None}
         yield _gauge("last_verify_success", "Whether that verify found no difference.", good, "depth")
         yield _gauge("drift", "Whether differences were found and not repaired since.", fresh.has_drift)
 

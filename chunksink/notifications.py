@@ -31,7 +31,7 @@ class Watched:
 @contextmanager
 def notifying(config: Config, command: str) -> Iterator[Watched]:
     """Run `on_failure` after a run that failed, unless it did nothing (`NO_FAILURES`), and `on_drift` after a `verify`
-    that found differences. The run has released its locks by then. Problems of these commands are logged as warnings.
+    that found drift. The run has released its locks by then. Problems of these commands are logged as warnings.
     """
     run = Watched()
     try:

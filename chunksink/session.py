@@ -181,7 +181,7 @@ def usual_mode(config: Config) -> "Mode":
 def status_of(config: Config, named: int = -1) -> "HomeStatus":
     """The state of the home, with the names of up to `named` held families (-1: of all). Raises NoGeneration if nothing
     was built yet."""
-    from chunksink.rebuild.session import rebuild_due
+    from chunksink.rebuild.session import other_model
     from chunksink.rebuild.status import status
 
     root = config.bus
@@ -189,7 +189,7 @@ def status_of(config: Config, named: int = -1) -> "HomeStatus":
         for name in set(config.sinks) - state.live().builds.keys():
             registry.require_sink(name)
         intake = open_intake(config, state)
-        due = partial(rebuild_due, EncoderSettings.of(config), model_cache=config.model_cache_path)
+        due = partial(other_model, EncoderSettings.of(config), model_cache=config.model_cache_path)
         return status(state, root, intake, due, config.sinks, named=named)
 
 

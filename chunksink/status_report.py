@@ -10,7 +10,7 @@ from pathlib import Path
 from chunksink.embeddings.errors import EmbeddingsError
 from chunksink.home_cache import existing_cache
 from chunksink.output import counted, counts, labelled, more, printable, sized, some
-from chunksink.rebuild.freshness import failed_run, has_drift
+from chunksink.rebuild.freshness import NO_DRIFT, failed_run, has_drift
 from chunksink.rebuild.receipts import receipts_of_live
 from chunksink.rebuild.run_records import RunRecord, past_runs
 from chunksink.rebuild.spot_check import LARGEST, Coverage
@@ -65,11 +65,12 @@ def _minute(at: str) -> str:
 
 
 def _verified(status: HomeStatus, run: RunRecord) -> ReportRow:
-    result = "no differences" if run.status == "ok" else "differences found"
+    results = {"ok": "no differences", "behind": "only changes that waited for a sync"}
+    result = results.get(run.status, "differences found")
     old = ", before the last sync: run it again" if run.started_at < (status.updated_at or "") else ""
     if not status.is_checked_by(run):
         old = ", in other builds than the live ones: run it again"
-    return ReportRow("verified", f"{_minute(run.started_at)}: {result}{old}", "" if run.status == "ok" else "bad")
+    return ReportRow("verified", f"{_minute(run.started_at)}: {result}{old}", "" if run.status in NO_DRIFT else "bad")
 
 
 def _compared(coverages: list[Coverage]) -> str:

@@ -131,7 +131,8 @@ def _vectors(report: "RunReport") -> Iterator[str]:
         yield Note(f"no vector: {printable(problem)}")
     if embedded["long_chunks"]:
         longer = f"{counted(embedded['long_chunks'], 'chunk')} longer than the model's maximum"
-        yield f"{longer}; `chunksink cache long-texts` lists them"
+        how = "only the beginning is embedded" if embedded["long_texts"] == "truncate" else "embedded whole, in parts"
+        yield f"{longer}: {how}; `chunksink cache long-texts` lists them"
     if embedded["corrupt"]:
         yield Note(f"{counted(embedded['corrupt'], 'damaged vector')} in the cache computed again")
     for kept in embedded["set_aside"]:

@@ -5,8 +5,9 @@ A build keeps the settings of its encoder. So queries are encoded like its texts
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
+from typing import Any
 
 from chunksink.embeddings.context import EmbedContext
 from chunksink.embeddings.encoder import Encoder, LongTexts, PrecisionRequest
@@ -82,12 +83,12 @@ def settled(settings: EncoderSettings, encoder: Encoder) -> EncoderSettings:
     return _completed(settings, encoder.info.precision, encoder.info.max_length)
 
 
-def same_encoder(configured: EncoderSettings, recorded: EncoderSettings) -> bool:
-    """Whether `configured` describes the same encoder as `recorded`, a result of `settled`.
-
-    Compares settings only: it does not notice changed files of the model.
+def changed_settings(configured: EncoderSettings, recorded: EncoderSettings) -> dict[str, tuple[Any, Any]]:
+    """The settings in which `configured` differs from `recorded`, a result of `settled`: their recorded and their
+    configured values. Empty if both describe the same encoder; changed files of the model are not noticed.
     """
-    return recorded == _completed(configured, recorded.precision, recorded.max_length)
+    before, now = asdict(recorded), asdict(_completed(configured, recorded.precision, recorded.max_length))
+    return {name: (before[name], now[name]) for name in before if before[name] != now[name]}
 
 
 def _completed(settings: EncoderSettings, precision: PrecisionRequest, max_length: int | None) -> EncoderSettings:

@@ -13,7 +13,7 @@ import orjson
 from chunksink.chunkbus.signature import Signature
 from chunksink.ingest.codes import RECORD_FORM_UNKNOWN, SOURCE_EMPTY
 from chunksink.ingest.errors import SourceFailed
-from chunksink.ingest.formats.registry import Format, Match
+from chunksink.ingest.formats.registry import Format, Match, taken_suffixes
 from chunksink.ingest.json_records import find_records, first_problem, first_records, has_nothing
 from chunksink.ingest.model import Notice
 from chunksink.ingest.options import AUTO, ROWS, Options
@@ -54,6 +54,7 @@ def classify(
     failures = []
     versions_by = cache(lambda name, policy: versions_of(formats[name].with_policy(policy)))
     finds_format = options.format == AUTO and not options.fields
+    taken = taken_suffixes(formats) if finds_format else {}
     values = {"tenant": options.tenant or "", "only": only}
     for page in pages(db, _WITH_LAST_READING, values):
         recognised: list[tuple[Any, ...]] = []
@@ -65,6 +66,8 @@ def classify(
             if last_format not in formats:  # unknown or not installed any more: perhaps a new format recognises it
                 last_format = None
             name = last_format if is_same and finds_format else None
+            if taken:
+                name = taken.get(Path(os.fsdecode(path)).suffix.lower(), name)
             if name is None:
                 name = _format_of(path, options, formats, path in named, last_format)
             if name == UNKNOWN:

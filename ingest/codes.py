@@ -58,8 +58,9 @@ MEANINGS: dict[str, tuple[str, str]] = {
         "name the link, or the folder it leads to, as a source",
     ),
     FILE_LINKED: (
-        "a link to a file outside the folders that were named was not followed; no failure",
-        "name the file as a source, or use `--follow-links`",
+        "a link to a file was not followed: the file is outside the folders that were named, or does not exist; no "
+        "failure",
+        "name the file as a source, or use `--follow-links`; delete a link that leads nowhere",
     ),
     FOLDER_IS_OUTPUT: (
         "a folder was skipped because it contains what was made from sources: a bus of chunks, or the home; no failure",

@@ -78,7 +78,7 @@ def discover(
     for path in paths:
         if path.is_dir():
             walk.add_folder(path)
-        elif path.exists() or path.is_symlink():
+        elif not _is_missing(path):
             walk.add_file(path)
         elif address := _ADDRESS.match(str(path)):  # Path joins two slashes into one
             raise IngestRefused(f"{'//'.join(address.groups())} is an address: save its pages and name their folder")
@@ -196,7 +196,9 @@ class _Walk:
                         if not self._skips_folder(entry, f"{prefix}{entry.name}/"):
                             yield entry.path
                     elif self._is_source(entry.name, path, f"{prefix}{entry.name}"):
-                        if entry.is_symlink() and self._leads_outside(entry.path):
+                        if entry.is_symlink() and _is_missing(entry.path):
+                            self._leave_out_broken_link(f"{prefix}{entry.name}")
+                        elif entry.is_symlink() and self._leads_outside(entry.path):
                             reason = "is a link to a file outside the named folders; to read it, name it"
                             self._leave_out(f"{prefix}{entry.name}", codes.FILE_LINKED, reason)
                         else:
@@ -240,6 +242,11 @@ class _Walk:
             return False
         return True
 
+    def _leave_out_broken_link(self, uri: str) -> None:
+        """Not if it has been read: then it counts as a missing file."""
+        if self._db.execute("select 1 from family where origin = ?", [printable(uri)]).fetchone() is None:
+            self._leave_out(uri, codes.FILE_LINKED, "is a link to a file that does not exist")
+
     def _leave_out(self, uri: str, code: str, reason: str) -> None:
         self.discovery.left_out.append(Failure(printable(uri), code, reason))
 
@@ -274,6 +281,17 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return entry.is_dir()
     except OSError:  # a link in a circle; reading it reports that
         return False
+
+
+def _is_missing(path: str | Path) -> bool:
+    """Whether nothing is there, or a link to nothing. A file that cannot be reached is not missing."""
+    try:
+        os.stat(path)  # noqa: PTH116 (many files)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return True
+    except OSError:  # reading it reports that
+        return False
+    return False
 
 
 def _suffix_of(name: str) -> str:

@@ -40,11 +40,18 @@ class Source:
 class Family:
     """All chunks of one document of one tenant, in order.
 
-    `is_partial`: some of its parts could not be read. It does not replace a larger family of the same version.
+    If a file has several families with one key, the last one counts, and the others are reported. `is_partial`: some
+    of its parts could not be read. It does not replace a larger family of the same version. `line` is that of its
+    record, for notices.
     """
 
     chunks: Sequence[Record]
     is_partial: bool = False
+    line: int | None = None
+
+    def __post_init__(self) -> None:
+        if not self.chunks:
+            raise ValueError("a Family needs a chunk: for a document without text yield Empty(family)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 
 import orjson
 
+from chunksink.chunkbus.findings import DUPLICATE_IDS
 from chunksink.chunkbus.identity import family_key, resolve_parent_id
 from chunksink.ingest.classify import UNKNOWN
-from chunksink.ingest.codes import SCAN_WITHOUT_TEXT, SOURCE_EMPTY
+from chunksink.ingest.codes import RECORD_SUPERSEDED, SCAN_WITHOUT_TEXT, SOURCE_EMPTY
 from chunksink.ingest.discover import Discovery
 from chunksink.ingest.formats.registry import Format
+from chunksink.ingest.model import Notice
 from chunksink.ingest.read import Reading, Stamp, rows_of
 from chunksink.ingest.reconcile import NOT_IN_FILE, VANISHED, Missing
 from chunksink.ingest.report import Failure, IngestReport, Outcome
@@ -50,16 +52,20 @@ class Outcomes:
         if reading.is_unchanged:
             set_found(self._db, reading.uri, outcome=Outcome.UNCHANGED, **read)
             return
-        outcome, error = Outcome.PROCESSED, reading.reported[0].code if reading.reported else None
-        if not reading.families:
-            outcome = Outcome.FAILED if reading.failures else Outcome.EMPTY
-            error = error or (SCAN_WITHOUT_TEXT if SCAN_WITHOUT_TEXT in reading.codes else SOURCE_EMPTY)
         spool = os.fsencode(f"{reading.spool}.chunks")
-        for place, row in enumerate(rows_of(reading)):
+        for place, (line, *row) in enumerate(rows_of(reading)):
+            earlier = self._db.execute(_REMOVE_DRAFT, (row[0], reading.uri)).fetchone()
             if len(row) == 1:
                 self._db.execute("insert or ignore into empty values (?, ?)", (row[0], reading.uri))
             else:
                 self._db.execute(_DRAFT, (*row, spool, reading.uri, place))
+            if earlier:
+                name, digest = earlier
+                reading.add(_superseded(name, line, is_equal=digest in row))  # an empty family has no digest
+        outcome, error = Outcome.PROCESSED, reading.reported[0].code if reading.reported else None
+        if not reading.families:
+            outcome = Outcome.FAILED if reading.failures else Outcome.EMPTY
+            error = error or (SCAN_WITHOUT_TEXT if SCAN_WITHOUT_TEXT in reading.codes else SOURCE_EMPTY)
         codes = orjson.dumps(reading.codes, option=orjson.OPT_SORT_KEYS).decode()
         read |= {"outcome": outcome, "error": error, "failures": reading.failures}
         set_found(self._db, reading.uri, is_whole=reading.is_whole, codes=codes, **read)
@@ -164,13 +170,21 @@ class Outcomes:
         return folders
 
 
+def _superseded(name: str, line: int | None, *, is_equal: bool) -> Notice:
+    """A notice that the family at this line of its file replaces an earlier one; a failure unless both are equal."""
+    if is_equal:
+        return Notice(RECORD_SUPERSEDED, f"{name} is in the file twice", line, is_failure=False)
+    reason = f"{name} replaces an earlier one with the same name and other content: each needs its own name"
+    return Notice(DUPLICATE_IDS, reason, line)
+
+
 # Every source that was read, and every file that is left out for the first time.
 _ATTEMPTS = """
 insert into attempts (source_uri, source_checksum, parser_name, parser_version, canonicalizer_name,
-  canonicalizer_version, processed_at, run_id, status, error_type, partition_key, left_out)
+  canonicalizer_version, processed_at, run_id, status, error_type, partition_key, left_out, tenant)
 select uri, checksum, json_extract(versions, '$[0]'), json_extract(versions, '$[1]'), json_extract(versions, '$[2]'),
   json_extract(versions, '$[3]'), :processed_at, :run_id,
-  iif(failures > 0, 'failed', 'processed'), error, partition, nullif(codes, '{}')
+  iif(failures > 0, 'failed', 'processed'), error, partition, nullif(codes, '{}'), nullif(:tenant, '')
 from found
 where outcome in ('processed', 'empty', 'failed') or failures > 0 or (outcome = 'left_out' and not exists (
   select 1 from source where source.uri = found.uri and source.tenant = :tenant and source.codes = found.codes
@@ -180,8 +194,9 @@ order by uri
 _FORGET_VANISHED = "delete from source where tenant = ? and uri not in (select uri from found) and was_searched(uri)"
 _NO_FILE = "insert or ignore into found (uri, path, outcome, codes, failures, error) values (?, ?, ?, ?, ?, ?)"
 _KINDS = "select format, count(*) from found where format <> '' group by format order by format"
+_REMOVE_DRAFT = "delete from draft where family = ? and uri = ? returning name, digest"
 _DRAFT = f"""
-insert or replace into draft (family, name, tenant, document, version, newest, chunks, digest, made_by, partition,
+insert into draft (family, name, tenant, document, version, newest, chunks, digest, made_by, partition,
   is_partial, start, end, spool, uri, place) values ({", ".join("?" * 16)})
 """
 _EQUAL = """

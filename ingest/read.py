@@ -1,7 +1,7 @@
 """Stage 3: reads changed files into families, whose chunks are spooled to disk until their partition is written.
 
-Results come in the order of the files, with any number of processes. A bad file does not affect the others. An
-unexpected exception of a format is a bug, and ends the run.
+Results come in the order of the files, with any number of processes. A bad file or family does not affect the others.
+An unexpected exception of a format is a bug, and ends the run.
 """
 
 import gc
@@ -17,13 +17,17 @@ from typing import Any, BinaryIO
 import orjson
 
 from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.errors import InvalidChunk, NotCanonical
+from chunksink.chunkbus.findings import JSON_PARSE
+from chunksink.chunkbus.identity import source_name
 from chunksink.chunkbus.reader import open_regular
 from chunksink.chunkbus.signature import Signature
-from chunksink.ingest.codes import SOURCE_CHANGED, SOURCE_UNREADABLE
-from chunksink.ingest.errors import IngestRefused, SourceFailed
+from chunksink.ingest.codes import CHUNKING_FAILED, SOURCE_CHANGED, SOURCE_UNREADABLE
+from chunksink.ingest.errors import IngestRefused, NotRead, RecordRefused, SourceFailed
 from chunksink.ingest.formats.registry import Format
 from chunksink.ingest.model import Empty, Family, Notice, Source, summarise
 from chunksink.ingest.placement import Placement, newest_moment, source_type_of
+from chunksink.ingest.record_fields import to_line
 from chunksink.ingest.report import Failure
 
 _BATCH_BYTES = 2 * 2**20
@@ -143,17 +147,24 @@ def _read(job: Job, stamp: Stamp, spool: str, chunks: BinaryIO, rows: BinaryIO, 
             values = stamp.created_at, stamp.producer, stamp.tenant
             source = Source(job.uri, Path(job.path), checksum, before.size, *values)
             for item in job.format.read(source):
-                if isinstance(item, Notice):
-                    reading.add(item)
+                row = item if isinstance(item, Notice) else _row(item, job, stamp, before.mtime_ns, chunks)
+                if isinstance(row, Notice):
+                    reading.add(row)
                 else:
-                    row = _row(item, job, stamp, before.mtime_ns, chunks)
                     rows.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
                     reading.families += isinstance(item, Family)
         reading.signature = _signature_after(job, before, started_ns)
-    except SourceFailed as failed:
+    except NotRead as failed:
         notice = Notice(failed.code, failed.reason)
+    except NotCanonical as error:
+        notice = Notice(JSON_PARSE, str(error))
+    except InvalidChunk as error:
+        notice = Notice(CHUNKING_FAILED, str(error))
     except OSError as error:
         notice = Notice(SOURCE_UNREADABLE, error.strerror or str(error))
+    except Exception as error:
+        error.add_note(f"The format {job.format.name} was reading {job.path}")
+        raise
     else:
         reading.rows = (start, rows.tell())
         return reading
@@ -186,17 +197,23 @@ def _signature_after(job: Job, before: Signature, started_ns: int) -> Signature 
     return None
 
 
-def _row(item: Family | Empty, job: Job, stamp: Stamp, mtime_ns: int, out: BinaryIO) -> list[Any]:
-    """Describes a family for the main process, as in the table `draft`; only its key if it is empty."""
+def _row(item: Family | Empty, job: Job, stamp: Stamp, mtime_ns: int, out: BinaryIO) -> list[Any] | Notice:
+    """The line of a family, and its columns in the table `draft` for the main process; only its key if it is empty. A
+    notice if one of its chunks is invalid."""
     if isinstance(item, Empty):
-        return [item.family]
-    start, summary = out.tell(), summarise(item.chunks)
-    for record in item.chunks:
-        out.write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
+        return [None, item.family]
+    start = out.tell()
+    for number, record in enumerate(item.chunks, start=1):
+        try:
+            out.write(to_line(record) + b"\n")
+        except RecordRefused as refusal:
+            reason = f"chunk {number} of {source_name(record) or job.uri}: {refusal.reason}"
+            return Notice(refusal.code, reason, item.line)
+    summary = summarise(item.chunks)
     moment_ns = newest_moment(item.chunks, stamp.created_at, mtime_ns)
     source_type = source_type_of(item.chunks, job.format.source_type)
     partition = stamp.placement.key_of(summary.family, source_type, moment_ns)
-    return [*summary, partition, item.is_partial, start, out.tell()]
+    return [item.line, *summary, partition, item.is_partial, start, out.tell()]
 
 
 def rows_of(reading: Reading) -> Iterator[list[Any]]:

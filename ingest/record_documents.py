@@ -1,7 +1,6 @@
 """Makes chunks from records that are documents (parsed documents and rows): ids, provenance and fields."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,15 +10,13 @@ from chunksink.chunkbus import findings
 from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.identity import derive_document_id, derive_lasting_chunk_ids, family_key, resolve_parent_id
 from chunksink.ingest import codes, record_fields
-from chunksink.ingest.errors import NotRead, RecordRefused
+from chunksink.ingest.errors import RecordRefused
 from chunksink.ingest.formats.markdown.document import Structure
 from chunksink.ingest.formats.markdown.passages import Passage
 from chunksink.ingest.formats.markdown.policy import Policy
 from chunksink.ingest.formats.markdown.records import PassageText, chunk_path, place_and_size
 from chunksink.ingest.formats.registry import Format
-from chunksink.ingest.json_records import NumberedRecord
 from chunksink.ingest.model import Empty, Family, Item, Notice, Source
-from chunksink.ingest.spool import Spool
 
 MAX_METADATA_BYTES = 2**18
 
@@ -62,25 +59,6 @@ class CutDocument(NamedTuple):
     parts: Sequence[ChunkParts]
 
 
-def store_then_chunk(
-    records: Iterable[NumberedRecord | Notice],
-    store: Callable[[NumberedRecord, Spool], Iterator[Notice]],
-    chunk: Callable[[Record, int], Iterator[Item]],
-) -> Iterator[Item]:
-    """Stores every record, because the last version counts, then makes chunks. Reports every RecordRefused."""
-    with closing(Spool()) as spool:
-        for found in records:
-            try:
-                yield from [found] if isinstance(found, Notice) else store(found, spool)
-            except RecordRefused as refusal:
-                yield Notice(refusal.code, refusal.reason, found.line)
-        for line, data in spool.records():
-            try:
-                yield from chunk(orjson.loads(data), line)
-            except NotRead as refusal:
-                yield Notice(refusal.code, refusal.reason, line)
-
-
 def make_family(
     format_: Format, policy: Policy, source: Source, document: CutDocument, left_out: Mapping[str, str], line: int
 ) -> Iterator[Item]:
@@ -93,7 +71,7 @@ def make_family(
     chunks = _build_chunks(format_, source, document, ids)
     reasons = {**dict.fromkeys(sorted(document.structure.notice_codes), ""), **left_out}
     if chunks:
-        yield Family(chunks)
+        yield Family(chunks, line=line)
     else:
         reasons[codes.SOURCE_EMPTY] = " has no text"
         if codes.BLOCK_WITHOUT_TEXT not in left_out:

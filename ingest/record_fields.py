@@ -147,7 +147,14 @@ def make_chunk(**parts: Any) -> Record:
 
 
 def check(record: Record) -> Record:
-    """The chunk, if it is valid: an invalid one would stop the partition's writer, and so the run."""
+    """The chunk, if it is valid. Raises RecordRefused."""
+    to_line(record)
+    return record
+
+
+def to_line(record: Record) -> bytes:
+    """The chunk as a line of a partition, without the line break. Raises RecordRefused if it is invalid: such a line
+    would stop the partition's writer, and so the run."""
     try:
         line = orjson.dumps(record)
     except orjson.JSONEncodeError as error:
@@ -156,7 +163,7 @@ def check(record: Record) -> Record:
     for problem in problems:
         if problem.severity is findings.Severity.ERROR:
             raise RecordRefused(problem.code, problem.detail)
-    return record
+    return line
 
 
 def id_for_tenant(chunk_id: str, tenant: str | None) -> str:

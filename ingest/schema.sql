@@ -1,7 +1,8 @@
 -- ingest.db: one database per home. Only `attempts` cannot be restored. The other tables follow from the sources and the
 -- bus: without them the next ingest reads every file again, and changes nothing in the bus.
 
--- The processed-file ledger. Rows are only appended. `left_out` counts by code, as JSON.
+-- The processed-file ledger. Rows are only appended. `left_out` counts by code, as JSON. `store.add_tenant` adds the
+-- column `tenant`, which is null for none.
 create table attempts (
   id integer primary key,
   source_uri text not null,

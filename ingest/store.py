@@ -43,6 +43,11 @@ def create(db: Database) -> None:
         db.execute(statement)
 
 
+@_migrations()
+def add_tenant(db: Database) -> None:
+    db.execute("alter table attempts add column tenant text")
+
+
 @contextmanager
 def keep_out_ingests(home: Path) -> Iterator[None]:
     """Keeps other ingests out of this home. Raises IngestBusy if one is still running after ten seconds."""

@@ -134,9 +134,9 @@ class Catalog:
 
     def counts(self) -> CatalogCounts:
         families, chunks = self._db.execute("select count(*), coalesce(sum(chunks), 0) from current").fetchone()
-        select = "select coalesce(sum(versions), 0) from last_version where family in (select family from current)"
-        versions = number(self._db, select)
-        return CatalogCounts(families, chunks, versions - families)
+        decided = "family in (select family from current) and family not in (select family from held)"
+        older = "select coalesce(sum(versions), 0) - count(distinct family) from last_version"
+        return CatalogCounts(families, chunks, number(self._db, f"{older} where {decided}"))
 
     def is_whole(self) -> bool:
         """Whether every known partition is present and valid. Otherwise no source may be removed from the index."""

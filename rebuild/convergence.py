@@ -4,7 +4,7 @@ A sync runs it on the live builds, a repair on the live builds after a scan, a r
 """
 
 from collections.abc import Mapping, Sequence
-from contextlib import closing, nullcontext
+from contextlib import closing
 from dataclasses import dataclass, field
 
 from chunksink.chunkbus.errors import PartitionChanged
@@ -12,7 +12,7 @@ from chunksink.chunkbus.runlog import utc_now
 from chunksink.rebuild.compute import missing_texts
 from chunksink.rebuild.embedder import DocumentEmbedder
 from chunksink.rebuild.errors import NotVerified
-from chunksink.rebuild.executor import Executor, Lock
+from chunksink.rebuild.executor import Executor
 from chunksink.rebuild.plan import Plan, unhashed
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.report import RunOutcome
@@ -21,7 +21,6 @@ from chunksink.rebuild.session import Session
 from chunksink.rebuild.spot_check import SpotCheck
 from chunksink.rebuild.state import EMBEDDED, MODEL, Generation
 from chunksink.rebuild.targets import Target, dimensions
-from chunksink.settings.meilisearch_defaults import EMBEDDERS
 from chunksink.sinks.capabilities import SupportsSearchSettings, SupportsSettings, capability
 from chunksink.sinks.projection import projection_id
 
@@ -38,8 +37,6 @@ class Convergence:
     targets: Sequence[Target]
     embedder: DocumentEmbedder
     outcome: RunOutcome
-    lock: Lock = nullcontext
-    """Taken for every step that writes records; by default the caller holds it."""
     differences: dict[str, str] = field(default_factory=dict)
     """What differed in each sink that the last check scanned, for messages."""
 
@@ -67,10 +64,10 @@ class Convergence:
                 if settings is None:
                     continue
                 changed = settings.update_settings(target.build_id, **dimensions(generation, target))
-                if changed:
-                    self.outcome.sink(target.sink).settings = tuple(changed)
-                    # Before this change, documents may have been written without vectors, so each vector is compared.
-                    scanned |= EMBEDDERS in changed and self._check_build(target, scan=True, deep=True)
+                if changed.names:
+                    self.outcome.sink(target.sink).settings = changed.names
+                if changed.vectors_in_doubt:
+                    scanned |= self._check_build(target, scan=True, deep=True)
         return scanned
 
     def plan(self, empty: Sequence[str] = ()) -> Plan:
@@ -78,7 +75,7 @@ class Convergence:
         db, builds = self.session.state.db, [target.build_id for target in self._answering()]
         for page in unhashed(db, builds):
             self.session.reader.project(page)
-        with self.lock():
+        with self.session.lock():
             return Plan(db, [*builds, *empty], removals=self.session.catalog.is_whole(), empty=empty)
 
     def run(self, plan: Plan) -> None:
@@ -100,7 +97,7 @@ class Convergence:
 
     def _execute(self, plan: Plan, reported: Mapping[str, str]) -> None:
         self._fill_cache(plan)
-        executor = Executor(self.session, self._answering(), self.embedder, self.outcome, self.lock)
+        executor = Executor(self.session, self._answering(), self.embedder, self.outcome)
         with self.session.timed("index", plan.chunks_to_write(), "chunks") as bar:
             try:
                 executor.run(plan, bar.advance)
@@ -108,7 +105,7 @@ class Convergence:
                 self.outcome.note(plan, reported)
                 raise
         # Not in a `finally`: an error from here would hide why the run failed.
-        with self.lock():
+        with self.session.lock():
             self.session.state.note_pace(executor.pace)
             for work, (_, seconds) in executor.pace.items():
                 self.session.note_seconds(_PARTS.get(work) or f"write {work}", seconds)
@@ -129,7 +126,7 @@ class Convergence:
     def _note_projection(self) -> None:
         """Record that the builds have the custom fields, so that searches may use them."""
         projection, noted = projection_id(self.session.intake.fields), self.session.state.projections()
-        with self.lock():
+        with self.session.lock():
             for target in self._answering():
                 if noted.get(target.build_id) != projection:
                     self.session.state.note_projection(target.build_id, projection)
@@ -165,7 +162,7 @@ class Convergence:
         # If receipts change, the build needs a new stamp. With the old stamp, an older copy of the build would pass for
         # this one.
         must_sign = not signed or receipts.has_intents() or not build_scan.is_clean()
-        with self.lock():
+        with self.session.lock():
             if must_sign:  # no stamp is valid until the build is signed, so after a kill here the next run scans again
                 receipts.expect_stamps(())
             build_scan.make_receipts()
@@ -181,7 +178,7 @@ class Convergence:
             with self.outcome.noting_failure(target.sink):
                 changed = [] if settings is None else settings.update_search_settings()
                 if changed:
-                    with self.lock():
+                    with self.session.lock():
                         self.session.stamp(target.build, Receipts(self.session.state.db, target.build_id))
                 done = self.outcome.sink(target.sink)
                 if not done.written:  # after writes, changed search settings are expected

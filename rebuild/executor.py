@@ -7,7 +7,6 @@ at a time, a sync throughout.
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import TypeVar
@@ -37,7 +36,6 @@ REMOVED_AT_ONCE = 5000
 """Families."""
 
 T = TypeVar("T")
-Lock = Callable[[], AbstractContextManager[object]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +55,6 @@ class Executor:
     targets: Sequence[Target]
     embedder: DocumentEmbedder
     outcome: RunOutcome
-    lock: Lock
-    """Acquired for every batch; does nothing if the caller has the writer's lock."""
     parts: dict[tuple[str, str], tuple[int, list[RefusedDocument]]] = field(default_factory=dict)
     """For each build and unfinished large family: the number of confirmed documents, and the refused ones."""
     pace: dict[str, tuple[int, float]] = field(default_factory=dict)
@@ -120,7 +116,7 @@ class Executor:
         """Record intents, write to all engines in parallel, then record receipts. Runs in a thread with its own
         connection."""
         answering = self._answering()
-        with span("batch", families=len(batch.families)), self.lock(), State(self.session.state.home) as state:
+        with span("batch", families=len(batch.families)), self.session.lock(), State(self.session.state.home) as state:
             Catalog(state).note_projected(batch.projected)
             for target in answering:
                 Receipts(state.db, target.build_id).intend(batch.needed[target.build_id])
@@ -186,7 +182,7 @@ class Executor:
             with self.outcome.noting_failure(target.sink):
                 for start in range(0, len(removals), REMOVED_AT_ONCE):
                     families = removals[start : start + REMOVED_AT_ONCE]
-                    with self.lock():
+                    with self.session.lock():
                         receipts.intend(families)
                         target.build.delete(families)
                         target.build.flush()

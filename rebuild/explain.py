@@ -18,8 +18,8 @@ from chunksink.chunkbus.reader import PartitionReader, Place, open_partition
 from chunksink.rebuild.catalog import Catalog
 from chunksink.rebuild.catalog_rows import KEY
 from chunksink.rebuild.errors import UnknownChunk
-from chunksink.rebuild.families import FamilyReader, label_of, passage_of, source_names
-from chunksink.rebuild.forget import names_of
+from chunksink.rebuild.families import FamilyReader, a_document, label_of, passage_of, source_names
+from chunksink.rebuild.forget import SHOWN, listed, named_source, names_of
 from chunksink.rebuild.intake import VALID
 from chunksink.rebuild.schema import exists
 from chunksink.rebuild.state import Generation, State
@@ -128,7 +128,7 @@ def why(
     """`name` is a chunk's id, a unique beginning of one, the id of its document in the sinks, or a source. For a
     source, its first chunk is explained. `without_chunks` returns why a source has no chunks. Raises UnknownChunk if
     the name fits no chunk, or several sources."""
-    chunk_id, *others = _chunk_ids(state.db, name, without_chunks)
+    chunk_id, *others = _chunk_ids(state.db, root, name, without_chunks)
     rows = [_ChunkRow(*row) for row in state.db.execute(_CHUNK_ROWS, [chunk_id])]
     occurrences = tuple(_occurrence(state.db, root, row) for row in rows)
     is_current = any(each.verdict == "current" for each in occurrences)
@@ -159,7 +159,7 @@ def why(
     )
 
 
-def _chunk_ids(db: Any, name: str, without_chunks: Callable[[str], str | None]) -> list[str]:
+def _chunk_ids(db: Any, root: BusRoot, name: str, without_chunks: Callable[[str], str | None]) -> list[str]:
     """The chunk of this name, or the chunks of the source of this name."""
     if exists(db, "chunk where chunk_id = ?", [name]):
         return [name]
@@ -173,8 +173,9 @@ def _chunk_ids(db: Any, name: str, without_chunks: Callable[[str], str | None]) 
         return begun
     families = _families_named(db, name) if name else []
     if len(families) > 1:
-        hint = f"use a family key instead, such as {families[0]}"
-        raise UnknownChunk(f"{name!r:.100} names {len(families):,} sources: {hint}")
+        sources = [named_source(family, a_document(db, root, family)) for family in families[:SHOWN]]
+        shown = listed(sources, len(families))
+        raise UnknownChunk(f"{name!r:.100} names {len(families):,} sources:\n{shown}\nName one by its family")
     for rows in ("family_chunk", "chunk") if families else ():
         select = f"select distinct chunk_id from {rows} where family = ? order by partition, offset"
         if chunks := [str(chunk_id) for (chunk_id,) in db.execute(select, families)]:
@@ -186,7 +187,9 @@ def _chunk_ids(db: Any, name: str, without_chunks: Callable[[str], str | None]) 
 
 
 def _families_named(db: Any, name: str) -> list[str]:
-    """Sources of this name, else those whose name ends with it."""
+    """The source with this family key, else the sources of this name, else those whose name ends with it."""
+    if exists(db, "chunk where family = ?", [name]):
+        return [name]
     recorded = (
         "select family from receipt where label = ?1 union "
         "select family from chunk where ?1 in (family, parent_id, document_id) or parent_id = ?2"

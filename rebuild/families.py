@@ -106,15 +106,20 @@ def source_names(db: Any, root: BusRoot, families: Sequence[str]) -> dict[str, s
     """The names of sources by family: from receipts, else from their chunks. Unnamed ones get their keys."""
     labels = f"select family, max(label) from receipt where family in ({marks(families)}) group by family"
     names = dict(db.execute(labels, list(families)).fetchall())
-    select = "select partition, offset, length, text_hash from chunk where family = ? limit 1"
     for family in families:
-        row = None if names.get(family) else db.execute(select, [family]).fetchone()
-        if row is not None:
-            partition, offset, length, text_hash = row
-            with suppress(OSError, PartitionChanged), PartitionReader(root, partition) as reader:
-                [document] = project_family([reader.record(Place(offset, length), text_hash)])
-                names[family] = label_of(document)
+        if not names.get(family) and (document := a_document(db, root, family)) is not None:
+            names[family] = label_of(document)
     return {family: names.get(family) or family for family in families}
+
+
+def a_document(db: Any, root: BusRoot, family: str) -> Document | None:
+    """Any document of this family; None if it has no chunk, or if its partition has changed."""
+    select = "select partition, offset, length, text_hash from chunk where family = ? limit 1"
+    for partition, offset, length, text_hash in db.execute(select, [family]).fetchall():
+        with suppress(OSError, PartitionChanged), PartitionReader(root, partition) as reader:
+            [document] = project_family([reader.record(Place(offset, length), text_hash)])
+            return document
+    return None
 
 
 class FamilyReader:

@@ -15,6 +15,8 @@ from chunksink.rebuild.state import Generation
 from chunksink.sinks.contract import Build
 from chunksink.sinks.errors import BuildBroken, BuildMissing, Refused, SinkError
 
+_NEW_GENERATION = "`chunksink rebuild` makes a new generation"
+
 
 def flip(session: Session, generation: Generation, *, adopt: bool = False) -> None:
     """Switch all sinks to the generation, then record it as live. This can be repeated after a kill.
@@ -59,8 +61,7 @@ def roll_back(session: Session) -> Generation:
             build = session.sink(name).open(build_id)
         except (BuildMissing, BuildBroken) as error:
             raise type(error)(
-                f"the previous build in {name} is gone or cannot be read; nothing was changed. `chunksink rebuild` "
-                "makes a new generation"
+                f"the previous build in {name} is gone or cannot be read; nothing was changed", _NEW_GENERATION
             ) from error
         with closing(build):
             _require_whole(Receipts(session.state.db, build_id), name, build)
@@ -74,8 +75,8 @@ def _require_whole(receipts: Receipts, name: str, build: Build) -> None:
     stored, confirmed = build.count(), receipts.documents()
     if stored != confirmed and not receipts.has_intents():
         raise BuildBroken(
-            f"the previous build in {name} has {stored:,} documents instead of {confirmed:,}; nothing was changed. "
-            "`chunksink rebuild` makes a new generation"
+            f"the previous build in {name} has {stored:,} documents instead of {confirmed:,}; nothing was changed",
+            _NEW_GENERATION,
         )
 
 

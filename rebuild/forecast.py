@@ -154,7 +154,7 @@ def plan_sync(
             else:
                 broken.add(name)
                 remedy = "`chunksink verify --repair` or a rebuild writes all of it again"
-                empty[name] = f"its build is broken ({error}); {remedy}"
+                empty[name] = f"its build is broken ({error.args[0]}); {remedy}"
         plan = convergence.plan([builds[name] for name in empty])
         due = {target.sink: settings_due(session, live, target) for target in targets}
         settings = {name: names for name, names in due.items() if names}

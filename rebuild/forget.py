@@ -25,7 +25,8 @@ from chunksink.sinks.document import Document
 from chunksink.sinks.errors import BuildMissing, SinkError
 from chunksink.sinks.values import LONE_SURROGATE
 
-_SHOWN = 5
+SHOWN = 5
+"""The most sources that a message lists."""
 # Records of a source: in the catalog, of its former versions, in receipts and tombstones.
 _RECORDED = (
     "select family, parent_id from chunk where family = ?1 or parent_id = ?1 or document_id = ?1",
@@ -176,12 +177,16 @@ def find_sources(
     session: Session, name: str, builds: Collection[Build], tenant: str | None, *, every: bool
 ) -> tuple[str, Sequence[NamedSource]]:
     """The matching form of the name, and its sources. Raises UnknownSource if there is none; SeveralSources if there
-    are several, unless `every` is set."""
+    are several, unless `every` is set or the name is the family key of one: that of a source without a tenant is also
+    the `parent_id` of the same source of each tenant."""
     # No source has an empty name or one with an unpaired surrogate.
     for form in names_of(name) if name and not LONE_SURROGATE.search(name) else ():
         sources = sources_named(session.state.db, form, builds, tenant)
         if len(sources) > 1 and not every:
-            raise _several(form, sources)
+            exact = [source for source in sources if source.family == form]
+            if not exact:
+                raise _several(form, sources)
+            sources = exact
         if sources:
             return form, sources
     of_tenant = "" if tenant is None else f" of tenant {tenant!r:.200}"
@@ -194,12 +199,16 @@ def find_sources(
 
 
 def _several(name: str, sources: Sequence[NamedSource]) -> SeveralSources:
-    shown = "\n".join(f"  family {each}" for each in sources[:_SHOWN])
-    more = f"\n  and {len(sources) - _SHOWN} more" if len(sources) > _SHOWN else ""
     return SeveralSources(
-        f"{name!r:.200} names {len(sources)} sources; nothing was erased:\n{shown}{more}\n"
+        f"{name!r:.200} names {len(sources)} sources; nothing was erased:\n{listed(sources[:SHOWN], len(sources))}\n"
         "Name one by its family, or by its tenant with --tenant; to erase all of them, pass --every"
     )
+
+
+def listed(shown: Sequence[NamedSource], total: int) -> str:
+    """These sources, one a line, and how many more there are."""
+    more = [f"  and {total - len(shown):,} more"] if total > len(shown) else []
+    return "\n".join([*(f"  family {each}" for each in shown), *more])
 
 
 def names_of(name: str) -> list[str]:
@@ -227,13 +236,17 @@ def sources_named(db: Any, name: str, builds: Iterable[Build], tenant: str | Non
         for stored in build.scan(content=True):
             document = stored.document
             if stored.parent_id == name or (document is not None and _is_named(document, name, parents)):
-                source = NamedSource(stored.parent_id)
-                if document is not None:
-                    source = NamedSource(stored.parent_id, label_of(document), document.tenant_id)
-                sources[stored.parent_id] = source
+                source = sources[stored.parent_id] = named_source(stored.parent_id, document)
                 if source.tenant == tenant:
                     of_tenant.add(source.family)
     return [source for family, source in sorted(sources.items()) if tenant is None or family in of_tenant]
+
+
+def named_source(family: str, document: Document | None) -> NamedSource:
+    """The source with the name and tenant of one of its documents, if there is one."""
+    if document is None:
+        return NamedSource(family)
+    return NamedSource(family, label_of(document), document.tenant_id)
 
 
 def _is_named(document: Document, name: str, parents: Iterable[str]) -> bool:

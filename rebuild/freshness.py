@@ -14,6 +14,8 @@ from chunksink.rebuild.status import HomeStatus
 
 _COMPLETE = ("ok", "refused")
 """Results of an update that confirmed every change. Refused documents are reported by the status."""
+NO_DRIFT = ("ok", "behind")
+"""Results of a `verify` that found no differences, or only changes that waited for a sync."""
 LOCKED_OUT = ("HomeLocked", "IngestBusy")
 """Errors of a run that found the home in use."""
 NO_FAILURES = (*LOCKED_OUT, "OtherPlan", "UnknownPlan")
@@ -33,7 +35,7 @@ class Freshness:
     verified: float | None
     """Age of the last `verify` of the live builds with a verdict."""
     verdict: str | None
-    """`ok` or `drift`."""
+    """`ok`, `behind` or `drift`."""
     deep_verified: float | None
     deep_verdict: str | None
     has_drift: bool
@@ -48,7 +50,7 @@ def freshness(status: HomeStatus, home: Path, root: BusRoot, now: float | None =
     """`now` is in seconds since 1970."""
     at = time() if now is None else now
     complete, later = _updates(home)
-    results = (run for run in past_runs(home, "verify") if run.status in ("ok", "drift"))
+    results = (run for run in past_runs(home, "verify") if run.status in (*NO_DRIFT, "drift"))
     verdicts = [run for run in results if status.is_checked_by(run)]
     last, deep = next(iter(verdicts), None), next((run for run in verdicts if run.facts.get("deep")), None)
     return Freshness(
@@ -97,7 +99,7 @@ def has_drift(status: HomeStatus, home: Path) -> bool:
     is_verified = False  # whether the loop, which goes back in time, has passed a successful `verify` without vectors
     for run in past_runs(home, "verify"):
         is_deep = bool(run.facts.get("deep"))
-        if run.status == "ok" and status.is_checked_by(run):
+        if run.status in NO_DRIFT and status.is_checked_by(run):
             if is_deep:
                 return False
             is_verified = True

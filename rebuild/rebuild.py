@@ -57,11 +57,6 @@ class RebuildOptions(RunOptions):
     documents."""
     check: Check | None = None
 
-    def require_valid(self, session: Session) -> None:
-        """Raises InvalidBus unless all chunks are valid or may be left out."""
-        if session.state.live_or_none() is not None or not self.leave_out_held:
-            session.catalog.require_valid()
-
 
 def _prepare(session: Session) -> None:
     """Let sinks prepare for large builds while chunks are read and the model is loaded."""
@@ -77,10 +72,16 @@ def rebuild(session: Session, options: RebuildOptions = RebuildOptions()) -> Run
     with session.lock(WAIT_SECONDS):
         _prepare(session)
         session.refresh(reread=True)
-    options.require_valid(session)  # before the model is loaded
+    _require_valid(session, options)  # before the model is loaded
     embedder = session.embedders.configured(with_model=session.wants_vectors)
     building = Rebuild(session, embedder, options)
     return conclude(session, building.run(), building.outcome, embedder, repeated=True)
+
+
+def _require_valid(session: Session, options: RebuildOptions) -> None:
+    """Raises InvalidBus unless all chunks are valid or may be left out."""
+    if session.state.live_or_none() is not None or not options.leave_out_held:
+        session.catalog.require_valid()
 
 
 @dataclass(eq=False)
@@ -125,7 +126,7 @@ class Rebuild:
     def _refresh(self) -> None:
         """Read changed chunks. Raises an error if some are invalid, or if the brake stops the run."""
         self.session.refresh()
-        self.options.require_valid(self.session)
+        _require_valid(self.session, self.options)
         live = self.live = self.session.state.live_or_none()  # a rollback may have changed it
         builds = self.recovered if live is None else live.builds_of(self.session.config.sinks)
         brake(self.session.state.db, builds, self.options.allow_deletions, removals=True)
@@ -181,7 +182,7 @@ class Rebuild:
             with self.session.lock():
                 opening = Opening(heal=True, adopt=self.options.adopt)
                 targets = stack.enter_context(open_targets(self.session, generation, self.outcome, opening))
-            convergence = Convergence(self.session, targets, self.embedder, self.outcome, self.session.lock)
+            convergence = Convergence(self.session, targets, self.embedder, self.outcome)
             convergence.check()
             convergence.update_settings(generation)  # an earlier run may have begun with others
             for number in range(_ROUNDS + _LOCKED_ROUNDS):

@@ -276,6 +276,7 @@ def _embeddings(embedder: DocumentEmbedder) -> dict[str, Any]:
         "refused": done.refused,
         "problems": {key.hex(): problem for key, problem in islice(done.problems.items(), _EXAMPLES)},
         "long_chunks": done.over_length,
+        "long_texts": info.long_texts if has_model else None,
         "corrupt": done.corrupt,
         "set_aside": done.set_aside,
     }

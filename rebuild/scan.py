@@ -86,10 +86,12 @@ select :build, family, id from drift where kind = 'changed'
 union select :build, family, id from stored where hash = '' and family in (select family from held)
 """
 _DRIFTED_SOURCES = """
-select coalesce(nullif(max(label), ''), (select nullif(max(r.label), '') from receipt r where r.build = :build
-    and r.family = d.family), family) as name, family,
-    sum(kind = 'missing'), sum(kind = 'extra'), sum(kind = 'changed')
-from drift d group by family order by name, family
+select coalesce(nullif(max(d.label), ''), nullif(r.label, ''), d.family) as name, d.family,
+    sum(kind = 'missing'), sum(kind = 'extra'), sum(kind = 'changed'),
+    f.hash is r.family_hash and r.family_hash is not c.family_hash
+from drift d left join receipt r on r.build = :build and r.family = d.family
+left join stored_family f on f.family = d.family left join current c on c.family = d.family
+group by d.family order by name, d.family
 """
 # A receipt has a hash if the family matches its current version. Of held families only the hash is compared.
 # If a receipt loses its hash, `confirmed` keeps, for the brake, its former number of documents. If the build had no
@@ -117,6 +119,8 @@ class DriftedSource:
     missing: int
     extra: int
     changed: int
+    pending: int
+    """1 if the engine has what the last run wrote, so the next sync will write or remove it; else 0."""
 
 
 @dataclass(eq=False)

@@ -14,7 +14,7 @@ from chunksink.chunkbus.runlog import RunLog
 from chunksink.chunkbus.spans import span
 from chunksink.embeddings.fingerprint import digest_of_files, file_digests
 from chunksink.embeddings.resolve import default_model_cache
-from chunksink.embeddings.settings import EncoderSettings, same_encoder
+from chunksink.embeddings.settings import EncoderSettings, changed_settings
 from chunksink.rebuild.catalog import Catalog
 from chunksink.rebuild.compute import Compute
 from chunksink.rebuild.embedder import DocumentEmbedder, Embedders
@@ -40,13 +40,12 @@ Stage = Callable[[str, int | None, str], AbstractContextManager[Advance]]
 
 
 class Silent:
-    """A stage without a display."""
-
     def advance(self, amount: int) -> object:
         return None
 
 
 def silent(_name: str, _total: int | None, _unit: str) -> AbstractContextManager[Advance]:
+    """A stage without a display."""
     return nullcontext(Silent())
 
 
@@ -157,20 +156,22 @@ class Session:
     def rebuild_due(self, live: Generation) -> str | None:
         """Why a rebuild would make a different index, judging by settings and files."""
         if live.holds_vectors:
-            return rebuild_due(EncoderSettings.of(self.config), live, self.config.model_cache_path)
+            return other_model(EncoderSettings.of(self.config), live, self.config.model_cache_path)
         without = [name for name, sink in self.sinks.items() if name in live.builds and sink.wants_vectors]
         return f"{' and '.join(without)} should have vectors, and the live index has none" if without else None
 
 
-def rebuild_due(configured: EncoderSettings, live: Generation, model_cache: Path | None) -> str | None:
+def other_model(configured: EncoderSettings, live: Generation, model_cache: Path | None) -> str | None:
     """Why a rebuild would use another model than the live index; None if the live index has no vectors."""
     if not live.holds_vectors:
         return None
-    if same_encoder(configured, live.encoder):
+    changed = changed_settings(configured, live.encoder)
+    if not changed:
         return _files_changed(live, model_cache or default_model_cache())
     if configured.model != live.encoder.model:
         return f"the live index was made with {live.encoder.model}, {configured.model} is configured"
-    return f"the live index was made with other settings of {configured.model} than are configured"
+    values = (f"{name} was {before!r}, {now!r} is configured" for name, (before, now) in changed.items())
+    return f"the live index was made with other settings of {configured.model}: {'; '.join(values)}"
 
 
 def _files_changed(live: Generation, model_cache: Path) -> str | None:

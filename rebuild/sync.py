@@ -52,7 +52,11 @@ def sync(session: Session, options: SyncOptions = SyncOptions()) -> RunReport:
             if live is not None and options.only_plan is None:
                 unbuilt = _sink_without_build(session, live, outcome)
             if live is not None and unbuilt is None:
-                return _sync_and_report(session, live, options, outcome)
+                embedder = session.embedders.of_live(live)
+                sync_live(session, live, embedder, options, outcome)
+                for name, error in session.unreachable.items():
+                    outcome.sink(name).error = error
+                return conclude(session, live, outcome, embedder, rebuild_due=session.rebuild_due(live))
         if unbuilt is not None:
             _build_sink(session, unbuilt, options, outcome)
         elif (report := _build_all(session, options)) is not None:
@@ -65,15 +69,6 @@ def _live_to_sync(session: Session, options: SyncOptions) -> Generation | None:
     if options.only_plan is not None:
         return live or session.state.live()
     return None if live is not None and options.rebuild and session.rebuild_due(live) else live
-
-
-def _sync_and_report(session: Session, live: Generation, options: SyncOptions, outcome: RunOutcome) -> RunReport:
-    """The caller has held the writer's lock since it read the live generation."""
-    embedder = session.embedders.of_live(live)
-    sync_live(session, live, embedder, options, outcome)
-    for name, error in session.unreachable.items():
-        outcome.sink(name).error = error
-    return conclude(session, live, outcome, embedder, rebuild_due=session.rebuild_due(live))
 
 
 def _sink_without_build(session: Session, live: Generation, outcome: RunOutcome) -> Sink | None:
@@ -151,14 +146,11 @@ def _sync(
     if options.only_plan is not None:
         require_plan(session, live, embedder, options.only_plan, adopt=options.adopt)
 
-    builds = [live.builds[name] for name in session.sinks if name in live.builds]
+    live_builds = [live.builds[name] for name in session.sinks if name in live.builds]
+    stop_large_removal = partial(_stop_large_removal, session, live_builds, options)
     if options.scan:
-        _stop_large_removal(session, builds, options)
-    opening = Opening(
-        heal=options.scan,
-        adopt=options.adopt,
-        before_making=partial(_stop_large_removal, session, builds, options),
-    )
+        stop_large_removal()
+    opening = Opening(heal=options.scan, adopt=options.adopt, before_making=stop_large_removal)
     with open_targets(session, live, outcome, opening) as targets:
         for target in targets:
             if target.made:
@@ -170,9 +162,9 @@ def _sync(
         if options.only_plan is None and embedder.settings.endpoint is not None:
             _retry_refused_texts(session, embedder, targets)
         plan = convergence.plan()
-        builds = [target.build_id for target in targets]
-        if plan.needs_brake_check(builds):
-            _stop_large_removal(session, builds, options)
+        opened = [target.build_id for target in targets]
+        if plan.needs_brake_check(opened):
+            _stop_large_removal(session, opened, options)
         if convergence.update_settings(live):
             plan = convergence.plan()
         convergence.run(plan)

@@ -55,6 +55,12 @@ class SinkCheck:
     def ok(self) -> bool:
         return self.holds_all and self.shown and not (self.settings or self.unjudged)
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether the only differences are changes that wait for a sync."""
+        is_pending = not self.holds_all and all(source.pending for source in self.drifted_sources)
+        return is_pending and self.shown and not (self.settings or self.unjudged)
+
 
 @dataclass(frozen=True)
 class InputPartition:
@@ -100,14 +106,15 @@ class VerifyReport:
         return not (self.failed or self.unbuilt) and all(sink.ok for sink in self.sinks.values())
 
     @property
-    def status(self) -> Literal["ok", "drift", "failed"]:
-        """`failed` if the only problem is that sinks could not be read."""
-        return "ok" if self.ok else "drift" if self.drifted else "failed"
+    def status(self) -> Literal["ok", "behind", "drift", "failed"]:
+        """`failed` if sinks could not be read, `behind` if changes wait for a sync, and there is no other problem."""
+        return "ok" if self.ok else "drift" if self.drifted else "failed" if self.failed else "behind"
 
     @property
     def drifted(self) -> dict[str, str | None]:
-        """The builds with differences, by sink; None for a sink without a build."""
-        wrong = [*self.unbuilt, *self.failed, *(name for name, sink in self.sinks.items() if not sink.ok)]
+        """The builds with differences that do not only wait for a sync, by sink; None for a sink without a build."""
+        different = (name for name, sink in self.sinks.items() if not (sink.ok or sink.is_behind))
+        wrong = [*self.unbuilt, *self.failed, *different]
         return {name: self.live.builds.get(name) for name in wrong if name not in self.unknown}
 
     def as_json(self) -> dict[str, Any]:
@@ -193,7 +200,7 @@ def _verify(session: Session, live: Generation, deep: bool, recall: bool) -> Ver
                 require_our_build(session, session.sinks[name], target.build, adopt=False)
                 if target.build.marker() is None:
                     failed[name] = BuildBroken(
-                        "the build has lost its marker, by which searches recognise it; `chunksink sync` restores it"
+                        "the build has lost its marker, by which searches recognise it", "`chunksink sync` restores it"
                     )
                 if embedder is not None and recall and target.holds_vectors and checks[name].holds_all:
                     measured = measure(session.state, session.sinks[name], target.build_id, embedder.cached)

@@ -12,6 +12,7 @@ from chunksink.search.question import FusionName, Mode, Question
 from chunksink.search.rerank import Reranked
 from chunksink.sinks.custom_fields import NO_FIELDS, FieldSet
 from chunksink.sinks.document import Document
+from chunksink.sinks.fields import FILTERS
 from chunksink.sinks.reader import FacetValue, Piece, Sort
 
 
@@ -29,12 +30,27 @@ class Surrounded:
         return {**as_json(self.document), **_context(self.before, self.after)}
 
 
+OWN_FIELDS = tuple(
+    name
+    for name in FILTERS
+    if name not in ("parent_id", "tenant_key", "schema_version", "title", "page_start", "page_end")
+)
+"""chunksink's filterable fields, without those of `reference` and `locator_of`, and without hashes and versions."""
+
+
 def as_json(document: Document) -> dict[str, Any]:
+    """The document as a hit or a chunk: also its `OWN_FIELDS` that have a value."""
+    stored = document.as_dict()
+    return {**_passage(document), **{name: stored[name] for name in OWN_FIELDS if name in stored}}
+
+
+def _passage(document: Document) -> dict[str, Any]:
     return {**reference(document), "text": document.text}
 
 
 def _context(before: Iterable[Document], after: Iterable[Document]) -> dict[str, list[dict[str, Any]]]:
-    return {"before": [as_json(document) for document in before], "after": [as_json(document) for document in after]}
+    """Neighbours without their own fields: nearly all of them are those of the source."""
+    return {"before": [_passage(document) for document in before], "after": [_passage(document) for document in after]}
 
 
 def reference(document: Document) -> dict[str, Any]:
@@ -159,6 +175,7 @@ class Answer:
     more: bool
     """Whether there are further hits."""
     facets: Mapping[str, list[FacetValue]]
+    """A hybrid search counts only sources that it has read, see `counts_all`."""
     took_ms: float
     unavailable: Mapping[str, str] = field(default_factory=dict)
     notice: str | None = None
@@ -173,6 +190,8 @@ class Answer:
     """Whether any leg answered. If not, there may be matches although there are no hits."""
     evidence: float | None = None
     """How well the best keyword hit matches the query, 0..1, if that decided the weights of both searches."""
+    counts_all: bool = True
+    """Whether the facets count all hits. If not, further pages count more."""
     moved: bool = False
     """Whether a leg answered from another build than expected, because the live index changed meanwhile."""
     sort: Sort | None = None

@@ -39,8 +39,11 @@ def formula(answer: Answer, *, fused: bool) -> str:
         return f"the sum of 1 / ({RANK_CONSTANT} + place) over both searches"
     if answer.evidence is None:
         return "the scores of each search scaled to 0..1, weighted by `fusion_weight`, and added"
-    matched = f"{answer.evidence:.0%} for the best keyword hit (100% from half of a full match's score)"
-    return f"the scores of each search scaled to 0..1, weighted by how well words match ({matched}), and added"
+    matched = f"in the best keyword hit they match to {answer.evidence:.0%}"
+    return (
+        "the scores of each search scaled to 0..1, weighted by how well words match, and added; "
+        f"{matched}, where half of a full match's score counts as 100%"
+    )
 
 
 def rerank_text(rerank: Reranked) -> str:

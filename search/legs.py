@@ -192,9 +192,14 @@ def _without_patterns(filters: Sequence[Filter], keyword: KeywordLeg | None) -> 
     patterns = [pattern for one in filters for pattern in one.like or ()]
     if not patterns:
         return filters
-    reader = capability(keyword.reader, SupportsPatterns) if keyword is not None else None
-    if reader is None:
+    if keyword is None:
         raise InvalidFilter(f"the pattern {patterns[0]!r:.100} needs a sink with keyword search, such as fts")
+    reader = capability(keyword.reader, SupportsPatterns)
+    if reader is None:
+        raise InvalidFilter(
+            f"{keyword.sink} cannot list the sources that match the pattern {patterns[0]!r:.100}, which searches by "
+            "meaning need: use the mode keyword, or remove the pattern"
+        )
     sources = reader.sources(filters, MOST_VALUES + 1)
     if len(sources) > MOST_VALUES:
         raise InvalidFilter(f"more than {MOST_VALUES:,} sources match {', '.join(patterns)}: use a longer pattern")

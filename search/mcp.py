@@ -67,7 +67,25 @@ class Passage(Reference):
     cut: NotRequired[str]
 
 
-class PassageInContext(Passage, total=False):
+class OwnFields(TypedDict, total=False):  # those of `answer.OWN_FIELDS`
+    chunk_index: int
+    language: str
+    tags: list[str]
+    authors: list[str]
+    year: int
+    content_truncated: bool
+    path: str
+    filename: str
+    extension: str
+    source_folder: str
+    source_type: str
+    file_type: str
+    mime_type: str
+    size_bytes: int
+    modified_at_epoch: int
+
+
+class PassageInContext(Passage, OwnFields, total=False):
     before: list[Passage]
     after: list[Passage]
 
@@ -100,6 +118,7 @@ class DescribedField(TypedDict):
     field: str
     operators: list[str]
     values: list[Value]
+    more: Annotated[bool, Field(description="Whether the field has values that are not listed.")]
 
 
 class Contents(TypedDict):
@@ -187,7 +206,7 @@ def mcp_server(
     def describe_index() -> Contents:
         with errors_for_assistants():
             values = service.contents(
-                [*(one.field for one in by_name.values()), IN_EVERY_DOCUMENT], access, _MAX_VALUES
+                [*(one.field for one in by_name.values()), IN_EVERY_DOCUMENT], access, _MAX_VALUES + 1
             )
         return Contents(
             sources=sum(one.families for one in values.get(IN_EVERY_DOCUMENT, ())),
@@ -255,6 +274,6 @@ def _shorten(passage: dict[str, Any]) -> None:
 
 
 def _described(name: str, field: FilterField, values: Sequence[FacetValue]) -> DescribedField:
-    shown = () if name in _WITHOUT_VALUES else values
+    shown = () if name in _WITHOUT_VALUES else values[:_MAX_VALUES]
     listed = [Value(value=one.value, sources=one.families) for one in shown]
-    return DescribedField(field=name, operators=field.operators, values=listed)
+    return DescribedField(field=name, operators=field.operators, values=listed, more=len(values) > len(listed))

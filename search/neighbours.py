@@ -73,7 +73,9 @@ def _matches(legs: Legs, access: Access, query: str, documents: Sequence[Documen
         return ()
     ids = [document.id for document in documents]
     try:
-        snippets = legs.keyword.reader.snippets(for_words(canonical_text(query)), ids, access.filters())
+        text, visible = canonical_text(query), access.filters()
+        spelling = legs.keyword.reader.corrections(for_words(text), visible)
+        snippets = legs.keyword.reader.snippets(for_words(text, spelling), ids, visible)
     except SinkError:  # the passage is still readable without marked words
         return ()
     return tuple({piece.text: None for pieces in snippets.values() for piece in pieces if piece.match})

@@ -60,7 +60,7 @@ def _answer(legs: Legs, question: Question, access: Access) -> Answer:
     hits = _with_weakness(legs, question, hits)
     facets = count(legs, question, access, queries, order.results)
     sentences = list(notices(legs, question, access, queries, order))
-    if hits and all(hit.weak for hit in hits):
+    if hits and not question.offset and all(hit.weak for hit in hits):
         sentences.append("All of these hits are weak matches: the index may have nothing about this.")
     if question.sort and hits and not question.offset and value_of(hits[0].document, question.sort.field) is None:
         name = question.sort.field.removeprefix(CUSTOM)
@@ -79,6 +79,7 @@ def _answer(legs: Legs, question: Question, access: Access) -> Answer:
         suggestions=question.spelling,
         evidence=order.evidence,
         answered=queries.answered,
+        counts_all=question.mode in (KEYWORD, SEMANTIC) or order.complete,
         moved=queries.moved,
         sort=question.sort,
     )
@@ -109,12 +110,14 @@ def _page(legs: Legs, access: Access, order: Order, question: Question) -> tuple
 
 
 def _grouped(legs: Legs, access: Access, order: Order, question: Question, missing: list[Hit]) -> Iterator[SearchHit]:
-    """The hits in order; vanished documents are added to `missing`. With `collapse`, hits with the same text become one
-    if they are in the same part (`Order.parts`). The parts, and so the groups, do not depend on limit and offset.
+    """The hits in order; vanished documents are added to `missing`. With `collapse` and without a sort order, hits with
+    the same text become one if they are in the same part (`Order.parts`). The parts, and so the groups, do not depend
+    on limit and offset.
 
     Copies of a text usually follow each other. So the group of a part's last hit stays open for the next part, as do
     the groups that begin after it.
     """
+    folds_copies = question.collapse and question.sort is None  # a sorted list shows every source
     groups: dict[Hashable, list[tuple[Placed, Document]]] = {}
     last: Hashable = None
     for part in order.parts():
@@ -125,7 +128,7 @@ def _grouped(legs: Legs, access: Access, order: Order, question: Question, missi
         if last is None:  # the first part
             found = _reranked(legs, order, question, found)
         for one, document in found:
-            last = _same_text_key(document) if question.collapse else document.id
+            last = _same_text_key(document) if folds_copies else document.id
             groups.setdefault(last, []).append((one, document))
         for key in list(groups):
             if key == last and not order.complete:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from chunksink.chunkbus.storage import make_durable
-from chunksink.sinks.errors import SYNC_REBUILDS, BuildMissing
+from chunksink.sinks.errors import BuildMissing
 
 _BUILD_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _HIDDEN = "."  # prefix of folders that are half created or half removed
@@ -47,9 +47,9 @@ def create(root: Path, build_id: str, fill: Callable[[Path], object]) -> None:
 def existing_folder(root: Path, build_id: str) -> Path:
     path = folder(root, build_id)
     if path.is_symlink():
-        raise BuildMissing(f"{path} is a symbolic link, not a build. Use the id of the build it points to")
+        raise BuildMissing(f"{path} is a symbolic link, not a build", "use the id of the build it points to")
     if not path.is_dir():
-        raise BuildMissing(f"no build at {path}: {SYNC_REBUILDS}")
+        raise BuildMissing(f"no build at {path}")
     return path
 
 

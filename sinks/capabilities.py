@@ -8,6 +8,7 @@ An object has a capability if it has all methods of the protocol.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import FunctionType
 from typing import Protocol, TypeGuard, TypeVar
 
@@ -33,17 +34,28 @@ class SupportsPublicName(Protocol):
         for a build that no sink created, if the sink can tell."""
 
 
+@dataclass(frozen=True)
+class ChangedSettings:
+    names: tuple[str, ...] = ()
+    vectors_in_doubt: bool = False
+    """Documents may have been stored without their vectors before this change. The caller compares all vectors."""
+
+
 class SupportsSettings(Protocol):
     """A sink whose builds have settings that can change while they are in use.
 
     `dimensions` is the length of the build's vectors, if it has any.
     """
 
-    def update_settings(self, build_id: str, dimensions: int | None = None) -> list[str]:
-        """Apply the configured settings to a build. Returns the names of those that changed."""
+    def update_settings(self, build_id: str, dimensions: int | None = None) -> ChangedSettings:
+        """Apply the configured settings to a build."""
 
     def settings_due(self, build_id: str, dimensions: int | None = None) -> list[str]:
         """The names of the settings that `update_settings` would change."""
+
+    def unusable_settings(self, build_id: str | None) -> str:
+        """Why this build's engine would refuse the configured settings; "" if it would accept them or cannot tell. None
+        stands for a build that does not exist yet."""
 
 
 class SupportsSearchSettings(Protocol):

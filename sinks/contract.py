@@ -9,8 +9,9 @@ which builds are live.
 
 Rules for all methods:
 
-- Errors are `sinks.errors`: `Transient` (the same call may succeed later) or `Refused`. After an error any call may be
-  repeated: repeating a call that had succeeded changes nothing.
+- Errors are `sinks.errors`: `Transient` (the same call may succeed later) or `Refused`. A build that is gone raises
+  `BuildMissing`, and one that cannot be read `BuildBroken`: only such builds are created again. After an error any call
+  may be repeated: repeating a call that had succeeded changes nothing.
 - Retry, throttling and fault recording wrap a sink; they are not branches inside it.
 - One process writes a build. The home's lock decides which.
 - One thread at a time uses a build, but not always the same one. Nothing in it may be bound to the thread that created

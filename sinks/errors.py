@@ -1,4 +1,5 @@
-"""Errors of the sinks. The docstrings contain the remedies; the messages add the details.
+"""Errors of the sinks. The docstrings contain the remedies; the messages add the details. `BuildMissing` and
+`BuildBroken` append their remedy to the message.
 
     SinkError
     ├── Transient            the same call may succeed later: wait and repeat it
@@ -21,11 +22,6 @@ from contextlib import contextmanager
 
 from chunksink.chunkbus.errors import ChunksinkError
 
-REPAIR_REBUILDS = "`chunksink verify --repair` rebuilds it from the chunks, nothing is lost"
-"""Remedy for a broken build."""
-SYNC_REBUILDS = "run `chunksink sync` to rebuild it"
-"""Remedy for a missing build."""
-
 
 class SinkError(ChunksinkError):
     """An error of a sink that the user can act on."""
@@ -46,17 +42,33 @@ class NotConfirmed(Transient):
 class Refused(SinkError):
     """The engine refuses this, and would refuse it again until something is changed."""
 
+    remedy = ""
+    """Appended to the message."""
+
+    def __init__(self, message: str, remedy: str | None = None) -> None:
+        super().__init__(message)
+        if remedy is not None:
+            self.remedy = remedy
+
+    def __str__(self) -> str:
+        message = super().__str__()
+        return f"{message}: {self.remedy}" if self.remedy else message
+
 
 class WrongKey(Refused):
     """The engine does not accept the key; set a valid one."""
 
 
 class BuildMissing(Refused):
-    """This sink has no such build; run a rebuild."""
+    """This sink has no such build; run a sync, which makes it again."""
+
+    remedy = "run `chunksink sync` to rebuild it"
 
 
 class BuildBroken(Refused):
     """The build can no longer be read; rebuild it. Nothing is lost: indexes are built from the chunks."""
+
+    remedy = "`chunksink verify --repair` rebuilds it from the chunks, nothing is lost"
 
 
 class OutOfResources(Refused):
@@ -83,9 +95,9 @@ def replace_errors(ours: Callable[[BaseException], SinkError | None], secrets: C
         own = error if isinstance(error, SinkError) else ours(error)
         if own is None:
             raise
-        message = without_secrets(str(own), secrets)
-        if message != str(own):
-            raise type(own)(message) from None
+        if without_secrets(str(own), secrets) != str(own):
+            own.args = (without_secrets(own.args[0], secrets),)
+            raise own from None
         if own is error:
             raise
         raise own from (error if without_secrets(str(error), secrets) == str(error) else None)

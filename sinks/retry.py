@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 _RETRIED = frozenset(
     (
-        *("builds", "flip", "drop", "shown", "update_settings", "settings_due"),  # of a sink
+        *("builds", "flip", "drop", "shown", "update_settings", "settings_due", "unusable_settings"),  # of a sink
         *("marker", "sign", "count", "delete", "flush"),  # of a build
         *("scrub", "search_settings_due", "update_search_settings"),
     )

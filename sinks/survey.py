@@ -6,7 +6,7 @@ The projection leaves out such values without an error, so that they do not keep
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Sized
+from collections.abc import Callable, Iterator, Mapping, Sized
 from dataclasses import dataclass, field
 from itertools import chain, count
 from typing import Any
@@ -37,6 +37,8 @@ _READERS: dict[FieldType, Callable[[Any], Any]] = {
 }
 MAX_CHOICES = 50
 """A facet with more values is no help."""
+_MOST_MISFITS = 0.05
+"""A type is proposed if at most this share of the values cannot be read."""
 _SHOWN = 200
 _MOST_CANDIDATES = 200
 FIELDS = tuple(rule.name for rule in PROJECTION if rule.paths)
@@ -57,27 +59,35 @@ class Unread:
 class Candidate:
     """Metadata that no field reads yet, and that could become a custom field."""
 
-    types: list[FieldType]
-    """The types that read all its values, the most specific one first."""
+    misfits: Counter[FieldType] = field(default_factory=Counter)
+    """For each type, how many values it cannot read."""
+    first_misfit: dict[FieldType, Any] = field(default_factory=dict)
     values: set[str] = field(default_factory=set)
     """Its first distinct values, at most one more than `MAX_CHOICES`."""
 
     def take(self, value: Any) -> None:
-        readers = {name: _READERS[name] for name in self.types}
-        self.types = [name for name, read in readers.items() if read(value) is not None]
+        for name, read in _READERS.items():
+            if read(value) is None:
+                self.misfits[name] += 1
+                self.first_misfit.setdefault(name, value)
         if len(self.values) <= MAX_CHOICES:
             self.values.add(str(value)[:_SHOWN])
 
     def table(self, name: str, path: str, chunks: int) -> list[str]:
-        """Its table for the configuration; `chunks` is how many chunks have it. Empty if no type reads all values."""
-        if not self.types:
+        """Its table for the configuration; `chunks` is how many chunks have it. Its type is the most specific one that
+        reads nearly all values. Empty if there is none."""
+        kind = next((each for each in _READERS if self.misfits[each] <= _MOST_MISFITS * chunks), None)
+        if kind is None:
             return []
         lines = [f"[fields.{name}]"]
+        if self.misfits[kind]:
+            example = json.dumps(self.first_misfit[kind], ensure_ascii=False, default=str)[:_SHOWN]
+            lines.append(f"# {self.misfits[kind]:,} of {chunks:,} values cannot be read as {kind}, such as {example}")
         lines += [f"path = {json.dumps(path, ensure_ascii=False)}"] if path != f"metadata.{name}" else []
-        lines += [f'type = "{self.types[0]}"'] if self.types[0] != "string" else []
-        is_choice = self.types[0] != "datetime" and 2 * len(self.values) <= min(chunks, 2 * MAX_CHOICES)
+        lines += [f'type = "{kind}"'] if kind != "string" else []
+        is_choice = kind != "datetime" and 2 * len(self.values) <= min(chunks, 2 * MAX_CHOICES)
         lines += ["facet = true"] if is_choice else []
-        return [*lines, *(["sort = true"] if self.types[0] in ("number", "datetime") else [])]
+        return [*lines, *(["sort = true"] if kind in ("number", "datetime") else [])]
 
 
 @dataclass
@@ -118,12 +128,21 @@ class Survey:
                 self.unread[rule.name] += 1
                 self.first_unread.setdefault(rule.name, Unread(path, by_path[path], partition, line))
         used = {".".join(custom.keys) for custom in self.fields.fields}
-        for path, value in by_path.items():
+        for path, value in _members(by_path):
             if path in _USED or path in used or path.startswith("provenance.") or not _has_value(path, value):
                 continue
             self.unmapped[path] += 1
             if path.startswith("metadata.") and (path in self.candidates or len(self.candidates) < _MOST_CANDIDATES):
-                self.candidates.setdefault(path, Candidate(list(_READERS))).take(value)
+                self.candidates.setdefault(path, Candidate()).take(value)
+
+
+def _members(by_path: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The values by path. An object in the metadata is replaced by its members."""
+    for path, value in by_path.items():
+        if isinstance(value, dict) and value and path.startswith("metadata."):
+            yield from _members({f"{path}.{name}": member for name, member in value.items() if "." not in name})
+        else:
+            yield path, value
 
 
 def _new_name(key: str, taken: frozenset[str]) -> str:

@@ -243,7 +243,7 @@ def _skipped(kinds: Mapping[str, int]) -> str:
         for name in ("text", "rows")
     )
     remedy = f"--as text reads {', '.join(texts)} here too; " if texts else ""
-    included = f"{', '.join(rows)} as rows, and any other file as text" if rows else "any file as text"
+    included = f"{', '.join(rows)} as rows, and other plain text" if rows else "other plain text"
     return (
         f"skipped {counted(sum(kinds.values()), 'file')} of other kinds ({', '.join(listed)}); "
         f"{remedy}--include PATTERN reads {included}"

@@ -51,4 +51,5 @@ def command(limit: int, as_json: bool, **filters: Any) -> None:
 def _line(attempt: dict[str, Any]) -> str:
     outcome = attempt["error_type"] or attempt["status"]
     reader = f"{attempt['parser_name']} {attempt['parser_version']}" if attempt["parser_name"] else "not read"
-    return f"{attempt['processed_at']}  {outcome:<24}  {printable(attempt['source_uri'])}  ({reader})"
+    tenant = f"; tenant {printable(attempt['tenant'])}" if attempt["tenant"] else ""
+    return f"{attempt['processed_at']}  {outcome:<24}  {printable(attempt['source_uri'])}  ({reader}{tenant})"

@@ -58,8 +58,11 @@ def command(deep: bool, repair: bool, allow_deletions: int, adopt: bool, as_json
         echo(_lines(report))
         if not repair and any(sink.unjudged for sink in report.sinks.values()):
             note("`chunksink verify --deep --repair` computes the missing vectors and compares again")
-        if not repair and any(not replace(sink, unjudged=0).ok for sink in report.sinks.values()):
-            note(f"`chunksink verify {'--deep ' if deep else ''}--repair` fixes it")
+        differing = [sink for sink in report.sinks.values() if not replace(sink, unjudged=0).ok]
+        if not repair and differing:
+            deeply = "--deep " if deep else ""
+            is_behind = all(sink.is_behind for sink in differing)
+            note("`chunksink sync` writes it" if is_behind else f"`chunksink verify {deeply}--repair` fixes it")
     if report.unknown:
         return Exit.ENGINE
     if not report.ok:
@@ -93,7 +96,7 @@ def _state(sink: "SinkCheck") -> str:
     if sink.ok:
         return "matches the chunks"
     if not sink.holds_all:
-        return "differs from the chunks"
+        return f"differs from the chunks{' (changes wait for a sync)' if sink.is_behind else ''}"
     is_only_unproved = replace(sink, unjudged=0).ok
     return f"matches the chunks, but {'not all vectors could be compared' if is_only_unproved else 'needs a repair'}"
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from functools import partial
 
-from chunksink.chunkbus.errors import ChunkBusError, ChunksinkError
+from chunksink.chunkbus.errors import ChunksinkError
 from chunksink.doctor import AGAIN, OWNER, Check, CheckProblem, check, remedies
 from chunksink.doctor.records import Live
 from chunksink.home_cache import existing_cache
@@ -15,18 +15,17 @@ from chunksink.rebuild.state import State
 from chunksink.session import live_dimensions, open_one_sink
 from chunksink.settings.config import Config, variable
 from chunksink.settings.errors import ConfigError
-from chunksink.settings.index_settings import (
-    UnusableSettings,
-    differences,
-    find_settings_file,
-    load_index_settings,
-    unknown,
+from chunksink.settings.index_settings import UnusableSettings
+from chunksink.sinks.capabilities import (
+    SupportsNearest,
+    SupportsPublicName,
+    SupportsReader,
+    SupportsSettings,
+    SupportsVersion,
+    capability,
 )
-from chunksink.settings.meilisearch_defaults import DEFAULTS
-from chunksink.sinks.capabilities import SupportsPublicName, SupportsReader, SupportsVersion, capability
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.errors import BuildBroken, BuildMissing, SinkError
-from chunksink.sinks.meilisearch import MeilisearchSink
 from chunksink.summary import recall_line, recall_remedy
 
 
@@ -40,23 +39,23 @@ def sink(config: Config, name: str, live: Live | None) -> Iterator[Check]:
             yield problem.check(f"sink {name}")
             return
         yield Check(f"sink {name}", "ok", found)
-        has_build = False
+        build_id = None
         if live is not None:
             build = check(f"live in {name}", partial(_live, name, sink, live))
-            has_build = name in live.builds and build.verdict == "ok"
+            build_id = live.builds.get(name) if build.verdict == "ok" else None
             yield build
         if (shown := capability(sink, SupportsPublicName)) is not None:
             public = check(f"public name in {name}", partial(_public_name, config, shown))
             yield public
             if public.verdict != "ok":
                 return
-        if isinstance(sink, MeilisearchSink):
-            as_configured = check(f"settings of {name}", partial(_settings, config, name, sink))
+        if (settings := capability(sink, SupportsSettings)) is not None:
+            as_configured = check(f"settings of {name}", partial(_settings, config, name, settings, build_id))
             yield as_configured
             if as_configured.verdict != "ok":
                 return
-        if live is not None and has_build and sink.wants_vectors:
-            yield check(f"recall of {name}", partial(_recall, config, sink, live.builds[name]))
+        if build_id is not None and sink.wants_vectors and _has_recall(sink, build_id):
+            yield check(f"recall of {name}", partial(_recall, config, sink, build_id))
 
 
 def _answering(config: Config, name: str, stack: ExitStack) -> tuple[Sink, str]:
@@ -111,6 +110,18 @@ def _live(name: str, sink: Sink, live: Live) -> str:
     return f"build {build_id} is there; `chunksink verify` compares all of it"
 
 
+def _has_recall(sink: Sink, build_id: str) -> bool:
+    """Whether recall can be measured, unless the engine fails: then the check reports it."""
+    readable = capability(sink, SupportsReader)
+    if readable is None:
+        return False
+    try:
+        with closing(readable.reader(build_id)) as reader:
+            return capability(reader, SupportsNearest) is not None
+    except SinkError:
+        return True
+
+
 def _recall(config: Config, sink: Sink, build_id: str) -> str:
     """The recall of its vector search. A low recall is only a warning."""
     from chunksink.rebuild.recall import measure
@@ -139,26 +150,14 @@ def _public_name(config: Config, sink: SupportsPublicName) -> str:
     return "free, or this home's"
 
 
-def _settings(config: Config, name: str, sink: MeilisearchSink) -> str:
-    file = find_settings_file(config.sink.get(name, {}).get("settings_file"))
-    desired = load_index_settings(file)
+def _settings(config: Config, name: str, sink: SupportsSettings, build_id: str | None) -> str:
     with remedies((SinkError, AGAIN)):
-        try:
-            live = sink.live_settings()
-        except BuildMissing:
-            live = None
-    if strange := unknown(desired, DEFAULTS if live is None else live):
-        found = f"{file} sets {', '.join(strange)}, which Meilisearch does not know: it would refuse the whole file"
-        raise CheckProblem(found, "correct the name, or remove it from the file")
-    if live is None:
-        return "no live index yet"
-    try:
-        dimensions = live_dimensions(config, name)
-    except (ChunkBusError, OSError) as error:
-        found = "not compared, because the records of the index cannot be read"
-        raise CheckProblem(found, "see `index` above", "warn") from error
-    if changes := differences(sink.desired_settings(dimensions), live):
-        names = ", ".join(each.name for each in changes)
-        remedy = "`chunksink settings diff` shows them, `chunksink settings apply` changes the live index"
-        raise CheckProblem(f"the live index differs from {file}: {names}", remedy, "warn")
-    return f"as in {file}"
+        if unusable := sink.unusable_settings(build_id):
+            raise CheckProblem(unusable, "correct the name, or remove it from the file")
+        if build_id is None:
+            return "no live build to compare with"
+        due = sink.settings_due(build_id, live_dimensions(config, name))
+    if due:
+        found = f"the live build differs from the configured settings: {', '.join(due)}"
+        raise CheckProblem(found, "`chunksink sync` applies them", "warn")
+    return "as configured"

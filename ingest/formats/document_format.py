@@ -11,14 +11,10 @@ from importlib.metadata import PackageNotFoundError, version
 from itertools import groupby
 from typing import ClassVar, NamedTuple
 
-import orjson
-
-from chunksink.chunkbus import findings
 from chunksink.chunkbus.canonical import chunk_object_hash
 from chunksink.chunkbus.chunk import Record
-from chunksink.chunkbus.errors import NotCanonical, extra_needed
+from chunksink.chunkbus.errors import extra_needed
 from chunksink.chunkbus.identity import family_key, resolve_parent_id
-from chunksink.chunkbus.record_checks import MAX_LINE_BYTES
 from chunksink.ingest import codes
 from chunksink.ingest.checklist import find_problems
 from chunksink.ingest.errors import SourceFailed
@@ -183,14 +179,8 @@ def chunk_document(document: Structure, source: Source, format_: Format, policy:
 def _records(
     document: Structure, passages: Sequence[Passage], source: Source, format_: Format, policy: Policy
 ) -> list[Record]:
-    try:
-        records = list(build_records(document, passages, source, format_, policy))
-    except NotCanonical as error:
-        raise SourceFailed(findings.JSON_PARSE, str(error)) from error
+    records = list(build_records(document, passages, source, format_, policy))
     if problems := find_problems(records, policy):
         more = f" and {len(problems) - 1} more" if len(problems) > 1 else ""
         raise SourceFailed(codes.CHUNKING_FAILED, f"the chunks break the chunking checklist: {problems[0]}{more}")
-    for number, record in enumerate(records):
-        if len(orjson.dumps(record)) > MAX_LINE_BYTES:
-            raise SourceFailed(findings.LINE_TOO_LONG, f"chunk {number} is longer than {MAX_LINE_BYTES // 2**20} MiB")
     return records

@@ -4,7 +4,9 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
+from decimal import ROUND_HALF_UP, Decimal
 from importlib import import_module
 from io import BytesIO
 from itertools import chain, zip_longest
@@ -31,6 +33,9 @@ _UNKNOWN_TO_MAMMOTH = ("fldSimple", "dir", "bdo", "ruby", "rubyBase", "rt", "Alt
 _PRESENTATION = "ppt/presentation.xml"
 _DRAWING = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _RELATED = ("diagramData", "chart", "notesSlide")
+# `00000` shows numbers with leading zeros, `0.0%` as a percentage.
+_NUMBER_FORMAT = re.compile(r"(0{2,99})|(?:#,##)?0(?:\.(0{1,9}))?(?:\\?( ))?%")
+_MOST_FORMATTED = 10**12
 _MAX_WORKBOOK_BYTES = 2 * 2**30
 _MAX_SIZE = 64 * 2**20  # of a workbook, where a cell counts as its characters and 64 more
 
@@ -164,6 +169,7 @@ class XlsxFormat(DocumentFormat):
     """Sheets, also hidden ones. Empty rows separate tables. A chunk records the name of its sheet."""
 
     name = "xlsx"
+    rules = "3"
     suffixes = (".xlsx",)
     mime_type = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
     libraries = ("openpyxl",)
@@ -185,7 +191,7 @@ def _sheets(book: Any, left_out: Counter[str]) -> Iterator[Part]:
         yield Part(sheet.title, level=1, place=sheet.title)
         sheet.reset_dimensions()  # the size that a file states may be wrong
         rows: list[list[str]] = []
-        for row in chain(sheet.iter_rows(values_only=True), [()]):
+        for row in chain(sheet.iter_rows(), [()]):
             cells = list(map(_shown, row))
             size += sum(len(cell) + 64 for cell in cells if cell)
             if rows and not any(cells):
@@ -198,10 +204,27 @@ def _sheets(book: Any, left_out: Counter[str]) -> Iterator[Part]:
                 rows.append(cells)
 
 
-def _shown(value: Any) -> str:
+def _shown(cell: Any) -> str:
+    value = cell.value
+    if type(value) in (int, float) and cell.has_style and (number := _formatted(cell, value)):
+        return number
     if isinstance(value, float):
         return f"{value:.15g}"
     return "" if value is None else one_line(str(value)).removesuffix(" 00:00:00")
+
+
+def _formatted(cell: Any, value: float) -> str:
+    """The number as the cell shows it; "" if its format is neither of zeros nor a percentage."""
+    found = None
+    with suppress(IndexError):  # a style that the workbook does not have
+        found = _NUMBER_FORMAT.fullmatch(cell.number_format.partition(";")[0])
+    if found is None or not abs(value) < _MOST_FORMATTED:
+        return ""
+    zeros, decimals, space = (part or "" for part in found.groups())
+    if zeros:
+        return f"{'-' * (value < 0)}{abs(int(value)):0{len(zeros)}}" if value == int(value) else ""
+    percent = Decimal(f"{value * 100:.15g}").quantize(Decimal(1).scaleb(-len(decimals)), ROUND_HALF_UP)
+    return f"{percent:f}{space}%"
 
 
 def _markdown_table(rows: Iterable[Iterable[str]]) -> str:

@@ -2,8 +2,10 @@
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib import import_module
+from itertools import chain
 from typing import Any
 
 from chunksink.ingest.codes import CHUNKING_FAILED, SCAN_WITHOUT_TEXT
@@ -19,7 +21,14 @@ from chunksink.ingest.formats.document_format import (
 from chunksink.ingest.formats.markdown.document import Structure
 from chunksink.ingest.formats.markdown.normalise import one_line
 
-_HYPHEN = re.compile("[\ufffe\x02\u00ad]\\s*")  # joins a word with its rest on the next line
+_HYPHEN = re.compile("[\ufffe\x02\u00ad]\\s*")  # PDFium joins the end of a line with the next line by such a sign
+_ADDRESS = re.compile(r"://|www\.|@|\w\.[a-z]{2}")
+_SUSPENDED = re.compile(r"(?:und|oder|bzw|and|or|et)\b")
+_MOST_LINE_GAP = 1.5
+"""Between two lines of a block, in heights of a line. Double spacing is less, the distance to a footer is more."""
+_LEAST_REPEATING_PAGES = 3
+_MOST_RUNNING_LINES = 3
+_MOST_RUNNING_CHARACTERS = 200
 _WITHOUT_TEXT = "pages without text"
 
 
@@ -31,6 +40,7 @@ class PdfFormat(DocumentFormat):
     mime_type = "application/pdf"
     libraries = ("pypdfium2",)
     extra = "pdf"
+    rules = "3"
     place_name = "page"
 
     def convert(self, data: bytes, left_out: Counter[str]) -> tuple[Structure, Places]:
@@ -38,8 +48,10 @@ class PdfFormat(DocumentFormat):
         with _open(data) as pdf:
             pdf.init_forms()
             outline = _outline(pdf)
-            for number in range(len(pdf)):
-                lines = [one_line(line) for line in _page_text(pdf, number, left_out).split("\n")]
+            texts = (_page_text(pdf, number, left_out) for number in range(len(pdf)))
+            pages = [[one_line(line) for line in text.strip().split("\n")] for text in texts]
+            _drop_running_lines(pages)
+            for number, lines in enumerate(pages):
                 keys = [(number, _letters(line)) for line in lines]
                 levels = {index: outline[key] for index, key in enumerate(keys) if key in outline}
                 parts += parts_of_lines([*lines, ""], levels, number + 1)
@@ -76,14 +88,72 @@ def _letters(text: str) -> str:
     return "".join(re.findall(r"[^\W\d_]+", text.casefold()))
 
 
+def _drop_running_lines(pages: Sequence[list[str]]) -> None:
+    """Removes headers and footers, except the first header and the last footer."""
+    headers, footers = _running_lines(pages), _running_lines([lines[::-1] for lines in pages])
+    for number in [number for number, depth in enumerate(headers) if depth][1:]:
+        del pages[number][: headers[number]]
+    for number in [number for number, depth in enumerate(footers) if depth][:-1]:
+        del pages[number][-footers[number] :]
+
+
+def _running_lines(pages: Sequence[list[str]]) -> list[int]:
+    """How many lines at the beginning of each page most pages have in common, at most three. Lines that pages have
+    more than twice are text."""
+    depths = [0] * len(pages)
+    for depth in range(_MOST_RUNNING_LINES if len(pages) >= _LEAST_REPEATING_PAGES else 0):
+        keys = {
+            page: _keys(lines[depth], page) for page, lines in enumerate(pages) if depths[page] == depth < len(lines)
+        }
+        counts = Counter(chain.from_iterable(keys.values()))
+        common = {key for key, count in counts.items() if count * 2 > len(pages)}
+        everywhere = Counter(
+            key for page, lines in enumerate(pages) for line in lines for key in _keys(line, page) & common
+        )
+        for page, own in keys.items():
+            depths[page] += any(everywhere[key] <= 2 * len(pages) for key in own & common)
+    return depths
+
+
+def _keys(line: str, page: int) -> set[str]:
+    """The line, and the line with each of its numbers, which may be that of the page, less the page's index."""
+    numbers = re.finditer(r"\d{1,9}", line) if len(line) <= _MOST_RUNNING_CHARACTERS else ()
+    return {line, *(f"{line[: one.start()]}\0{int(one[0]) - page}\0{line[one.end() :]}" for one in numbers)}
+
+
 def _page_text(pdf: Any, number: int, left_out: Counter[str]) -> str:
+    """The text of a page. Words that were split between two lines are joined."""
     raw = import_module("pypdfium2.raw")
     page = pdf[number]
     if raw.FPDFPage_GetAnnotCount(page):  # makes the values of form fields part of the page's text
         raw.FPDFPage_Flatten(page, raw.FLAT_NORMALDISPLAY)
         page.close()
         page = pdf[number]
-    text = page.get_textpage().get_text_range()
+    textpage = page.get_textpage()
+    text = textpage.get_text_range()
     left_out[_WITHOUT_TEXT] += not text.strip() and next(page.get_objects(max_depth=2), None) is not None
+    text = _HYPHEN.sub(lambda sign: "-\n" if _ends_block(textpage, sign.start()) else "\ufffe", text)
     page.close()
-    return _HYPHEN.sub("", text).replace("\r\n", "\n")
+    return re.sub(r"\S+", _without_hyphens, text).replace("\r\n", "\n")
+
+
+def _ends_block(textpage: Any, position: int) -> bool:
+    """Whether the line with this hyphen is the last of its block, so that a footer follows."""
+    index = import_module("pypdfium2.raw").FPDFText_GetCharIndexFromTextIndex(textpage, position)
+    if not 0 <= index < textpage.count_chars() - 1:
+        return False
+    (_, bottom, _, top), (*_, next_top) = (textpage.get_charbox(each, loose=True) for each in (index, index + 1))
+    return bool(bottom - next_top > _MOST_LINE_GAP * (top - bottom))
+
+
+def _without_hyphens(run: re.Match[str]) -> str:
+    """The characters between two spaces, without hyphens that only split a word."""
+    is_address = _ADDRESS.search(run[0]) is not None
+
+    def shown(sign: re.Match[str]) -> str:
+        if not is_address and _SUSPENDED.match(run[0], sign.end()):
+            return "- "
+        rest = run[0][sign.end() : sign.end() + 1]
+        return "-" if is_address or rest.isupper() or rest.isdigit() else ""
+
+    return _HYPHEN.sub(shown, run[0])

@@ -6,11 +6,12 @@ packages add formats by the entry point group `chunksink.formats`; the entry's n
 """
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from enum import IntEnum
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, ClassVar
 
 from chunksink.chunkbus.chunk import Record
@@ -40,7 +41,7 @@ class Format(ABC):
 
     name: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]]
-    """Files in folders with these suffixes are read; if several formats share one, `match` decides."""
+    """Files in folders with these suffixes are read. If formats share one, `taken_suffixes` and `match` decide."""
     suffixes_if_asked: ClassVar[tuple[str, ...]] = ()
     """Further suffixes to read if the format is named with `--as`; "" means files without a suffix."""
     mime_type: ClassVar[str] = "text/plain"
@@ -103,7 +104,7 @@ NAMES = tuple(_BUILT_IN)
 def all_formats() -> Mapping[str, Format]:
     """Every format by name: the built-in ones, then those of other packages.
 
-    Raises IngestRefused for a format that cannot be loaded, or whose name another format has.
+    Raises IngestRefused for a format that cannot be loaded, and for two that have one name or need the same suffix.
     """
     formats: dict[str, Format] = {}
     for name, place in _BUILT_IN.items():
@@ -118,11 +119,47 @@ def all_formats() -> Mapping[str, Format]:
                 f"{package}, or rename the format in its entry points ({GROUP})"
             )
         try:
-            formats[entry.name] = entry.load()()
+            formats[entry.name] = _load(entry)
         except Exception as error:  # a module of another package may raise anything
             raise IngestRefused(
                 f"the format {entry.name} ({entry.value}) of the package {package} cannot be loaded: "
                 f"{type(error).__name__}: {error}; nothing was written. Update or uninstall the package"
             ) from error
         packages[entry.name] = package
+    taken = taken_suffixes(formats)
+    for name, one in formats.items():
+        for suffix in one.suffixes if name not in _BUILT_IN else ():
+            if (other := taken.get(suffix, name)) != name:
+                raise IngestRefused(
+                    f"the packages {packages[name]} and {packages[other]} both read {suffix}, as {name} and {other}; "
+                    "nothing was written. Uninstall one of them, or, for JSON records, define `match` in both"
+                )
     return formats
+
+
+def _load(entry: EntryPoint) -> Format:
+    one = entry.load()()
+    if not isinstance(one, Format):
+        raise TypeError("it is not a subclass of Format")
+    if one.name != entry.name:
+        raise ValueError(f"its `name` is {one.name!r}, not {entry.name!r}")
+    if wrong := [suffix for suffix in one.suffixes if not suffix.startswith(".") or suffix != suffix.lower()]:
+        raise ValueError(f"suffixes begin with a dot and are in lower case: {wrong[0]!r}")
+    return one
+
+
+def taken_suffixes(formats: Mapping[str, Format]) -> dict[str, str]:
+    """The suffixes whose files are all read by one format of another package, with its name.
+
+    It replaces the built-in format. Where several built-in formats share a suffix, as for JSON records, `match` decides
+    instead, if the format defines it.
+    """
+    built_in = Counter(
+        suffix for name in _BUILT_IN for suffix in formats[name].suffixes + formats[name].suffixes_if_asked
+    )
+    return {
+        suffix: name
+        for name, one in formats.items()
+        for suffix in one.suffixes
+        if name not in _BUILT_IN and (built_in[suffix] == 1 or type(one).match is Format.match)
+    }

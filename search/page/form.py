@@ -124,8 +124,8 @@ def read(
     """Read the parameters of an address. Empty fields of a form are ignored.
 
     `strict` is for the API: it refuses names that are not `known`, and a second value of a parameter that is not a
-    list. It keeps an empty tenant, which is refused later: a program that lost its tenant's name must not see all
-    documents.
+    list. It keeps empty values, which are refused later: a program that lost the name of its tenant, or its filter,
+    must not see all documents.
     """
     fields: dict[str, list[str]] = {}
     for name, value in pairs:
@@ -133,7 +133,7 @@ def read(
             if strict:
                 raise InvalidQuestion(f"there is no parameter {name!r:.100}. Parameters: {', '.join(known)}")
             continue
-        if value.strip() or name == "q" or (strict and name == "tenant"):
+        if strict or value.strip() or name == "q":
             fields.setdefault(name, []).append(value)
     for name, values in fields.items() if strict else ():
         if _BY_NAME[name].kind != "list":

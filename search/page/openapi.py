@@ -3,12 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
+from chunksink.search.answer import OWN_FIELDS
 from chunksink.search.filters import filter_fields
 from chunksink.search.page.form import CHUNK_PARAMETERS, PARAMETERS, Parameter
 from chunksink.search.page.readiness import REASONS
 from chunksink.search.question import FUSIONS, MODES
 from chunksink.sinks.custom_fields import FieldSet
-from chunksink.sinks.fields import FILTERS
+from chunksink.sinks.document import LISTS
+from chunksink.sinks.fields import FILTERS, VALUE_TYPES
 
 _TEXT = {"type": "string"}
 _TEXT_OR_NULL = {"type": ["string", "null"]}
@@ -121,7 +123,12 @@ _REFERENCE = {
     "link": {**_TEXT_OR_NULL, "description": "The source, with a fragment for the place of the chunk."},
     "locator": {"type": "object", "description": "The place of the chunk: page, slide, time or section, if known."},
 }
-_CHUNK = {**_REFERENCE, "text": _TEXT}
+_PASSAGE = {**_REFERENCE, "text": _TEXT}
+_TYPES = {str: "string", int: "integer", bool: "boolean"}
+_OWN = {
+    name: _list(_TEXT) if name in LISTS else {"type": _TYPES[VALUE_TYPES[name]]} for name in OWN_FIELDS
+}  # each if it has a value
+_CHUNK = {**_PASSAGE, **_OWN}
 _SHARE = _object(
     {
         "leg": _TEXT,
@@ -179,12 +186,13 @@ _SCHEMAS: dict[str, Any] = {
             "context": _object({"before": _list(_reference("Chunk")), "after": _list(_reference("Chunk"))}),
             "explain": _object({"shares": _list(_SHARE), "document": {"type": "object"}, "rerank": _RERANK}),
         },
-        optional=("context", "explain"),
+        optional=(*OWN_FIELDS, "context", "explain"),
     ),
     "Surrounded": _object(
         {**_CHUNK, "before": _list(_reference("Chunk")), "after": _list(_reference("Chunk"))},
+        optional=OWN_FIELDS,
     ),
-    "Chunk": _object(_CHUNK),
+    "Chunk": _object(_PASSAGE),
     "Alive": _object({"status": {"const": "ok"}}),
     "Readiness": _object(
         {

@@ -26,15 +26,19 @@ _FORM_BYTES = 8192
 
 
 def environment() -> Environment:
-    """Templates escape everything, and an unknown name is an error."""
+    """Templates escape everything, and an unknown name is an error. All are read at once: those of an upgrade would not
+    fit the code that is running."""
     templates = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        auto_reload=False,
     )
     templates.filters["coded"] = coded
+    for name in templates.list_templates():
+        templates.get_template(name)
     return templates
 
 

@@ -228,7 +228,7 @@ def outcome(answer: Answer, form: SearchForm) -> str:
     what = f"{noun.capitalize()}s {first} to {last}" if last > first else f"{noun.capitalize()} {first}"
     total = sum(value.families for value in answer.facets.get(IN_EVERY_DOCUMENT, ()))
     if noun == "source" and total >= last:
-        return f"{what} of {total:,}"
+        return f"{what} of {'' if answer.counts_all else 'at least '}{total:,}"
     return f"{what}, more follow" if answer.more else what
 
 

@@ -103,10 +103,7 @@ class ChromaBuild:
         except StaleIndex as error:
             if not self._is_served:
                 raise
-            raise BuildBroken(
-                f"Chroma at {self._handle.where} has lost vectors: `chunksink verify --repair` writes them again from "
-                "the cache of vectors"
-            ) from error
+            raise BuildBroken(f"Chroma at {self._handle.where} has lost vectors") from error
         return {name: found[name] for name in ("ids", "metadatas", "documents", "embeddings")}
 
     def close(self) -> None:

@@ -7,8 +7,6 @@ from functools import partial
 
 from chunksink.chunkbus.shortage import shortage
 from chunksink.sinks.errors import (
-    REPAIR_REBUILDS,
-    SYNC_REBUILDS,
     BuildBroken,
     BuildMissing,
     NotConfirmed,
@@ -56,7 +54,7 @@ def _ours(where: str, error: BaseException) -> SinkError | None:
     if is_embedded and (remedy := shortage(error)) is not None:
         return OutOfResources(f"Chroma at {where} lacks resources ({error}): {remedy}, then run the command again")
     if type(error).__name__ == "PanicException":  # from the embedded engine; not an `Exception`
-        return BuildBroken(f"Chroma crashed on {where} ({error}): {REPAIR_REBUILDS}")
+        return BuildBroken(f"Chroma crashed on {where} ({error})")
     return _of_exception(error, where) if isinstance(error, Exception) else None
 
 
@@ -70,7 +68,7 @@ def _of_exception(error: Exception, where: str) -> SinkError | None:
         )  # the engine failed to start; stopping it raised the AttributeError
     status = _status(error)
     if isinstance(error, chromadb.errors.NotFoundError):
-        return BuildMissing(f"Chroma at {where} has no such build ({error}): {SYNC_REBUILDS}")
+        return BuildMissing(f"Chroma at {where} has no such build ({error})")
     if isinstance(error, chromadb.errors.AuthorizationError | chromadb.errors.ChromaAuthError) or status in (401, 403):
         return WrongKey(f"Chroma at {where} does not accept the credentials: correct them")
     if isinstance(error, httpx.TimeoutException) and not isinstance(error, httpx.ConnectTimeout):
@@ -110,7 +108,7 @@ def _internal(message: str, where: str) -> SinkError:
     if any(word in lower for word in _BUSY):
         return Transient(f"Chroma at {where} is busy ({message})")
     if any(word in lower for word in _BROKEN):
-        return BuildBroken(f"the vector index at {where} cannot be read ({message}): {REPAIR_REBUILDS}")
+        return BuildBroken(f"the vector index at {where} cannot be read ({message})")
     return Transient(f"Chroma at {where} failed ({message})")
 
 

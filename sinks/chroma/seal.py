@@ -23,7 +23,7 @@ import msgspec
 from chunksink.sinks.chroma.client import module_command, module_environment
 from chunksink.sinks.chroma.handle import Snapshot, signature_of
 from chunksink.sinks.chroma.turns import locked, turn
-from chunksink.sinks.errors import REPAIR_REBUILDS, BuildBroken, NotConfirmed
+from chunksink.sinks.errors import BuildBroken, NotConfirmed
 
 FILE = "chunksink-seal.json"
 LOCK = "chunksink-writer.lock"
@@ -101,7 +101,7 @@ def _check(path: Path, attempts: int = 5) -> None:
         return
     missing = sorted((seal.files or {}).keys() - files.keys())
     if missing:
-        raise BuildBroken(f"vector files of {path} are missing ({', '.join(missing)}): {REPAIR_REBUILDS}")
+        raise BuildBroken(f"vector files of {path} are missing ({', '.join(missing)})")
     try:
         done = subprocess.run(
             module_command("chunksink.sinks.chroma.probe", str(path)),
@@ -123,7 +123,7 @@ def _check(path: Path, attempts: int = 5) -> None:
         _check(path, attempts - 1)
         return
     how = f"crashes with signal {-done.returncode}" if done.returncode < 0 else done.stdout.strip() or "fails"
-    raise BuildBroken(f"the vector index at {path} cannot be loaded ({how}): {REPAIR_REBUILDS}")
+    raise BuildBroken(f"the vector index at {path} cannot be loaded ({how})")
 
 
 def _files(path: Path) -> dict[str, Numbers]:

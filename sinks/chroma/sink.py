@@ -40,7 +40,7 @@ class ChromaSink:
         """There is no public name, because Chroma cannot rename in one step. Readers follow the home's pointer."""
         del old
         if new not in self.builds():
-            raise BuildMissing(f"Chroma has no build {new}: run a rebuild")
+            raise BuildMissing(f"Chroma has no build {new}")
 
     def drop(self, build_id: str) -> None:
         self._place.drop(build_id)

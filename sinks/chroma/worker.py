@@ -88,7 +88,8 @@ class Worker:
         code = self._process.returncode
         how = f"was ended by signal {-code}" if code < 0 else f"ended with {code}"
         return BuildBroken(
-            f"the process that fills the Chroma build below {self._root} {how}. Run the command again; nothing is lost"
+            f"the process that fills the Chroma build below {self._root} {how}",
+            "run the command again, nothing is lost",
         )
 
 

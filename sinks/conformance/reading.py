@@ -2,12 +2,15 @@
 
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import closing
+from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 
 from chunksink.sinks.capabilities import SupportsPatterns, SupportsReader, capability
-from chunksink.sinks.conformance.samples import DIMENSIONS, FIELDS, family, marker, vector
+from chunksink.sinks.conformance.samples import DIMENSIONS, FIELDS, family, fill, marker, vector
 from chunksink.sinks.document import Family
 from chunksink.sinks.errors import InvalidFilter
 from chunksink.sinks.reader import (
@@ -115,6 +118,16 @@ def families_of(known: Mapping[str, str]) -> FamiliesOf:
     return lambda ids: {id: known[id] for id in ids if id in known}
 
 
+def ways_to_find(reader: Any, id: str, *, by_vector: bool) -> list[bool]:
+    """Whether each method of the reader finds the document with the text "red apple"."""
+    found = [bool(reader.get([id]))]
+    if by_vector and capability(reader, VectorReader) is not None:
+        found.append(id in {hit.id for hit in reader.query(vector("red apple"))})
+    if capability(reader, KeywordReader) is not None:
+        found.append(id in {hit.id for hit in reader.search("red apple")})
+    return found
+
+
 class ReaderConformance:
     @pytest.fixture
     def reader(self, connect: Any) -> Iterator[Any]:
@@ -126,6 +139,19 @@ class ReaderConformance:
         assert [document.id for document in found] == [ALL[3], ALL[0], ALL[3]]
         assert found[1] == FAMILIES[0].documents[0]
         assert reader.get([]) == []
+
+    def test_refresh_shows_later_writes(self, connect: Any) -> None:
+        signed, late = marker(), family("late.md", ["red apple"])
+        with closing(connect()) as sink:
+            with closing(sink.create(signed, DIMENSIONS)) as build:
+                fill(build, FAMILIES)
+                with closing(sink.reader(signed.build_id)) as reader:
+                    ask = partial(ways_to_find, reader, late.documents[0].id, by_vector=sink.wants_vectors)
+                    assert not any(ask())
+                    fill(build, [late])
+                    reader.refresh()
+                    assert all(ask())
+            sink.drop(signed.build_id)
 
 
 class VectorConformance(ReaderConformance):
@@ -147,6 +173,14 @@ class VectorConformance(ReaderConformance):
         assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
         assert len(hits) == 3
         assert reader.query(vector("blue car") * 1000, 1)[0].score == pytest.approx(1, abs=1e-4)
+
+    def test_scores_are_cosines_also_of_vectors_of_other_lengths(self, connect: Any) -> None:
+        longer = [Family(one.documents, np.stack([vector(d.text) * 3 for d in one.documents])) for one in FAMILIES]
+        for reader in open_reader(connect, longer):
+            asked = vector("blue car")
+            (hit,) = reader.query(asked, 1)
+            assert (hit.parent_id, hit.score) == (FAMILIES[3].parent_id, pytest.approx(1, abs=1e-4))
+            assert reader.similarities(asked, [hit.id]) == {hit.id: pytest.approx(1, abs=1e-4)}
 
     def test_query_with_known_families_returns_the_same_hits(self, reader: VectorReader) -> None:
         """The caller may know all, some or none of the families; the sink finds the others."""
@@ -216,6 +250,10 @@ class KeywordConformance(ReaderConformance):
             found = {hit.parent_id for hit in reader.search("zebra quince", 10)}
             assert found == {one.parent_id for one in families}
 
+    def test_hits_contain_the_words_in_quotes(self, reader: KeywordReader) -> None:
+        self.check(reader.search('"red apple"', 10), {ALL[0]} | ids([2]), [])
+        assert reader.search('"apple red"', 10) == []
+
     def test_corrections_are_other_words_that_occur(self, reader: KeywordReader) -> None:
         assert reader.corrections("blue car ") == {}, "both words occur"
         for word, near in reader.corrections("machien lerning ").items():
@@ -272,6 +310,11 @@ class KeywordConformance(ReaderConformance):
         with pytest.raises(InvalidFilter):
             reader.facets("", ["text"])
 
+    def test_facets_among_families_count_only_these(self, reader: KeywordReader) -> None:
+        among = [FAMILIES[0].parent_id, FAMILIES[1].parent_id, "0" * 64]
+        assert reader.facets("apple", ["tags"], among=among)["tags"] == [FacetValue("fruit", 1), FacetValue("sweet", 1)]
+        assert reader.facets("", ["year"], OF_T1, among=[FAMILIES[3].parent_id])["year"] == []
+
     def test_facets_of_custom_fields_count_families(self, reader: KeywordReader) -> None:
         found = reader.facets("", ["fields.labels", "fields.priority", "fields.open", "fields.due", "fields.unknown"])
         counted = {
@@ -320,6 +363,9 @@ class KeywordConformance(ReaderConformance):
         assert sources("red apple", "fields.priority", descending=True) == [a, c]
         assert sources("", "year", descending=True) == [d, b, a, c]
         assert sources("!!!", "year", descending=True) == []
+        for descending, first in ((False, a), (True, d)):
+            (hit,) = reader.search("", 1, sort=Sort("year", descending=descending))
+            assert hit.parent_id == first, "`limit` is applied before `sort`"
 
     def test_a_sorted_search_treats_words_in_quotes_as_others_do(self, connect: Any) -> None:
         texts = ("C++ at work", "C# at work", "C at work", "work at C++", "使用C++的系统")

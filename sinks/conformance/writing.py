@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 import numpy as np
@@ -31,7 +31,7 @@ from chunksink.sinks.conformance.samples import (
     with_vectors,
 )
 from chunksink.sinks.contract import Build, Marker, Sink
-from chunksink.sinks.document import Family
+from chunksink.sinks.document import Family, hashes_of_content
 from chunksink.sinks.errors import BuildMissing
 from chunksink.sinks.payload import unit
 from chunksink.sinks.projection import project_family
@@ -149,6 +149,8 @@ class SinkConformance:
         assert hashes_in(build) == hashes_of(families)
         assert hashes_in(build, content=True) == hashes_of(families), "the stored content differs from the sent content"
         assert build.count() == 7
+        with reopened(connect, signed.build_id) as again:
+            assert hashes_in(again) == hashes_of(families), "only `close` stores the families"
         build.close()
         with reopened(connect, signed.build_id) as again:
             assert hashes_in(again) == hashes_of(families)
@@ -163,6 +165,18 @@ class SinkConformance:
                 assert stored.vector is not None
                 text = found[stored.id].text  # type: ignore[union-attr]
                 assert float(unit(stored.vector) @ vector(text)) > 0.99999
+
+    @pytest.mark.parametrize("altered", [{"text": "tampered"}, {"title": "x"}, {"fields": {"project": "tampered"}}])
+    def test_a_scan_of_content_computes_the_hashes(self, build: Build, altered: dict[str, Any]) -> None:
+        """Otherwise `verify` would overlook altered content, whose stored hashes are the old ones."""
+        right = family("a", ALPHA, metadata={"project": "apollo"})
+        tampered = with_vectors([msgspec.structs.replace(document, **altered) for document in right.documents])
+        fill(build, [tampered])
+        expected = sorted((d.id, d.parent_id, *hashes_of_content(d)) for d in tampered.documents)
+        assert expected != hashes_of([tampered])
+        assert hashes_in(build, content=True) == expected
+        found = build.of_families([tampered.parent_id], content=True)
+        assert sorted(stored.hashes() for stored in found) == expected
 
     def test_scan_returns_unusual_texts_unchanged(self, build: Build) -> None:
         families = [family(f"unusual/{name}", [text]) for name, text in UNUSUAL_TEXTS.items()]
@@ -273,8 +287,9 @@ class SinkConformance:
         fill(build, families)
         asked = [families[0].parent_id, families[2].parent_id, "0" * 64]
         for content in False, True:
-            found = build.of_families(asked, content=content)
+            found = list(build.of_families(asked, content=content))
             assert sorted(stored.hashes() for stored in found) == hashes_of([families[0], families[2]])
+            assert all((stored.document is not None) is content for stored in found)
 
     def test_the_later_of_two_replacements_counts(self, build: Build) -> None:
         first, second = family("a", ALPHA, version="1"), family("a", BETA, version="2")
@@ -289,13 +304,15 @@ class SinkConformance:
 
     # --- deleting ---------------------------------------------------------------------------------------------
 
-    def test_delete_removes_only_the_named_families(self, build: Build) -> None:
+    def test_delete_removes_only_the_named_families(self, connect: Connect, build: Build, signed: Marker) -> None:
         families = [family(name, ALPHA) for name in "abcd"]
         fill(build, families)
         build.delete([families[0].parent_id, families[2].parent_id, "0" * 64])
         build.delete([])
         assert build.flush() == []
         assert hashes_in(build) == hashes_of([families[1], families[3]])
+        with reopened(connect, signed.build_id) as again:
+            assert hashes_in(again) == hashes_of([families[1], families[3]]), "flush did not wait for the deletions"
 
     def test_the_last_call_counts_between_flushes(self, build: Build) -> None:
         one, two = family("a", ALPHA), family("b", BETA)

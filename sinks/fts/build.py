@@ -11,7 +11,7 @@ import orjson
 
 from chunksink.sinks.contract import Marker, RefusedDocument, Stored
 from chunksink.sinks.document import FIELDS, Document, Family
-from chunksink.sinks.errors import REPAIR_REBUILDS, BuildBroken, Transient
+from chunksink.sinks.errors import BuildBroken, Transient
 from chunksink.sinks.fts import index_check, schema
 from chunksink.sinks.fts.errors import translate_errors
 from chunksink.sinks.fts.query import is_spaceless
@@ -115,7 +115,7 @@ class FtsBuild:
         that no write could repair."""
         with self._transaction() as connection:
             if broken := index_check.broken_table(connection):
-                raise BuildBroken(f"{self._path} is damaged ({broken:.200}): {REPAIR_REBUILDS}")
+                raise BuildBroken(f"{self._path} is damaged ({broken:.200})")
             if not (damage := index_check.damage(connection)):
                 return ""
             index_check.request_rebuild(connection)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from chunksink.chunkbus.shortage import shortage
-from chunksink.sinks.errors import REPAIR_REBUILDS, BuildBroken, OutOfResources, Refused, Transient
+from chunksink.sinks.errors import BuildBroken, OutOfResources, Refused, Transient
 
 # Damage that only the message shows. A failed constraint of FTS5's own tables is reported as `constraint failed`; for
 # our tables SQLite appends the column. `malformed JSON`: another program wrote text into a column of lists.
@@ -33,7 +33,7 @@ def translate_errors(path: Path) -> Iterator[None]:
         if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH):
             raise Refused(f"{path} cannot be opened or written ({error}): correct its permissions") from error
         if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-            raise BuildBroken(f"{path} is damaged ({error}): {REPAIR_REBUILDS}") from error
+            raise BuildBroken(f"{path} is damaged ({error})") from error
         if str(error) == _FTS5_CONSTRAINT or _DAMAGE.search(str(error)):
-            raise BuildBroken(f"{path} is damaged ({error}): {REPAIR_REBUILDS}") from error
+            raise BuildBroken(f"{path} is damaged ({error})") from error
         raise

@@ -22,7 +22,7 @@ import orjson
 import sqlite_utils
 
 from chunksink.sinks.document import LISTS, Document
-from chunksink.sinks.errors import REPAIR_REBUILDS, SYNC_REBUILDS, BuildBroken, BuildMissing
+from chunksink.sinks.errors import BuildBroken, BuildMissing
 from chunksink.sinks.fts.errors import translate_errors
 
 T = TypeVar("T")
@@ -176,7 +176,7 @@ def connect(
     `prepare` is called with the new connection, which is closed if that fails.
     """
     if mode == "rw" and not path.is_file():
-        raise BuildMissing(f"no keyword index at {path}: {SYNC_REBUILDS}")
+        raise BuildMissing(f"no keyword index at {path}")
     with translate_errors(path):
         connection = sqlite3.connect(
             f"{path.absolute().as_uri()}?mode={mode}",
@@ -200,11 +200,9 @@ def connect(
 def _check_layout(connection: sqlite3.Connection, path: Path) -> None:
     layout = connection.execute("PRAGMA user_version").fetchone()[0]
     if layout == 0:
-        raise BuildBroken(f"{path} is not a keyword index: {REPAIR_REBUILDS}")
+        raise BuildBroken(f"{path} is not a keyword index")
     if layout != LAYOUT:
-        raise BuildMissing(
-            f"{path} was written by another version of chunksink (layout {layout}, not {LAYOUT}): {SYNC_REBUILDS}"
-        )
+        raise BuildMissing(f"{path} was written by another version of chunksink (layout {layout}, not {LAYOUT})")
 
 
 def by_id(connection: sqlite3.Connection, columns: str, ids: Sequence[str]) -> sqlite3.Cursor:

@@ -22,7 +22,7 @@ from chunksink.chunkbus.canonical import canonical_json
 from chunksink.chunkbus.storage import make_durable
 from chunksink.sinks.contract import NO_PARENT, Marker, RefusedDocument, Stored
 from chunksink.sinks.document import Document, Family
-from chunksink.sinks.errors import REPAIR_REBUILDS, BuildBroken
+from chunksink.sinks.errors import BuildBroken
 from chunksink.sinks.jsonl.errors import translate_errors
 
 MARKER, FAMILIES, PENDING = "marker.json", "families", ".pending"
@@ -49,7 +49,7 @@ class JsonlBuild:
     def require(self) -> None:
         """Raise `BuildBroken` if the build cannot be read."""
         if not self._families.is_dir():
-            raise BuildBroken(f"{self._families} is missing: {REPAIR_REBUILDS}")
+            raise BuildBroken(f"{self._families} is missing")
         self.marker()
 
     def marker(self) -> Marker | None:
@@ -58,7 +58,7 @@ class JsonlBuild:
             try:
                 return msgspec.json.decode(path.read_bytes(), type=Marker) if path.exists() else None
             except msgspec.MsgspecError as error:
-                raise BuildBroken(f"{path} is damaged ({error}): {REPAIR_REBUILDS}") from error
+                raise BuildBroken(f"{path} is damaged ({error})") from error
 
     def sign(self, marker: Marker) -> None:
         with translate_errors(self._folder):

@@ -13,7 +13,7 @@ _REMEDIES = {
     (Transient, "check the disk, then run the command again"): ("EIO", "EAGAIN", "EBUSY"),
     (Refused, "correct its permissions"): ("EACCES", "EPERM", "EROFS"),
     (Refused, "move the conflicting file away"): ("ENOTDIR", "EISDIR", "EEXIST", "ENOTEMPTY", "EINVAL", "ELOOP"),
-    (BuildBroken, "a file is missing, so run the command again or rebuild"): ("ENOENT",),
+    (BuildBroken, "a file is missing"): ("ENOENT",),
 }
 
 

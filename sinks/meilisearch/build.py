@@ -7,7 +7,7 @@ from typing import Any
 from chunksink.settings.meilisearch_defaults import EMBEDDERS
 from chunksink.sinks.contract import NO_PARENT, Marker, RefusedDocument, Stored
 from chunksink.sinks.document import Document, Family, Vectors
-from chunksink.sinks.errors import SYNC_REBUILDS, BuildMissing, Refused, RefusedData, SinkError
+from chunksink.sinks.errors import BuildMissing, Refused, RefusedData, SinkError
 from chunksink.sinks.meilisearch import rows, tasks
 from chunksink.sinks.meilisearch.errors import TooLarge
 from chunksink.sinks.meilisearch.indexes import EMBEDDER, Indexes, marker_in, with_marker
@@ -246,9 +246,7 @@ class MeilisearchBuild:
     def _removed(self) -> BuildMissing:
         """The error for an index that was removed meanwhile. When documents or settings are sent, Meilisearch creates
         it again, without a primary key."""
-        return BuildMissing(
-            f"index {self._name} of Meilisearch at {self._connection.where} was removed during a write: {SYNC_REBUILDS}"
-        )
+        return BuildMissing(f"index {self._name} of Meilisearch at {self._connection.where} was removed during a write")
 
 
 def _halves(documents: list[Row]) -> list[list[Row]]:

@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 from chunksink.sinks.errors import (
-    SYNC_REBUILDS,
     BuildMissing,
     NotConfirmed,
     Refused,
@@ -75,7 +74,7 @@ def task_error(error: Mapping[str, Any] | None, where: str) -> SinkError:
 def _index_error(code: str, message: str, where: str) -> SinkError | None:
     """The error for a missing index, or for one whose settings lack a filter that we need; else None."""
     if code == "index_not_found":
-        return BuildMissing(f"Meilisearch at {where}: {message} To restore it, {SYNC_REBUILDS}")
+        return BuildMissing(f"Meilisearch at {where}: {message.removesuffix('.')}")
     if code in _FILTER_ERRORS and _NOT_FILTERABLE in message:
         reason = message.split("\n", 1)[0]
         return RefusedData(

@@ -20,7 +20,7 @@ from chunksink.settings.index_settings import differences
 from chunksink.settings.meilisearch_defaults import EMBEDDERS
 from chunksink.sinks.build_folders import check_build_id
 from chunksink.sinks.contract import Marker
-from chunksink.sinks.errors import SYNC_REBUILDS, BuildMissing, NotConfirmed, Refused, RefusedData
+from chunksink.sinks.errors import BuildMissing, NotConfirmed, Refused, RefusedData
 from chunksink.sinks.meilisearch import rows, tasks
 from chunksink.sinks.meilisearch.connection import Connection
 
@@ -98,10 +98,10 @@ class Indexes:
         if public is not None:
             raise BuildMissing(
                 f"Meilisearch at {self.connection.where} does not find build {build_id}. The index {self.public} may "
-                "be this build and have lost its marker, because somebody changed its synonyms or reset its settings: "
-                "run `chunksink sync`, which signs it again"
+                "be this build and have lost its marker, because somebody changed its synonyms or reset its settings",
+                "run `chunksink sync`, which signs it again",
             )
-        raise BuildMissing(f"Meilisearch at {self.connection.where} has no build {build_id}: {SYNC_REBUILDS}")
+        raise BuildMissing(f"Meilisearch at {self.connection.where} has no build {build_id}")
 
     def build_ids(self) -> list[str]:
         """The ids of signed builds. An unsigned one may belong to another public name."""

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from chunksink.chunkbus.canonical import json_hash
-from chunksink.settings.index_settings import complete, differences, patch_of
-from chunksink.settings.meilisearch_defaults import EMBEDDERS
+from chunksink.settings.index_settings import complete, differences, patch_of, unknown
+from chunksink.settings.meilisearch_defaults import DEFAULTS, EMBEDDERS
+from chunksink.sinks.capabilities import ChangedSettings
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import BuildMissing, Refused, RefusedData
 from chunksink.sinks.meilisearch.build import Limits, MeilisearchBuild
@@ -87,16 +88,24 @@ class MeilisearchSink:
     def version(self) -> str:
         return f"Meilisearch {self._connection.get('/version')['pkgVersion']} at {self._connection.where}"
 
-    def update_settings(self, build_id: str, dimensions: int | None = None) -> list[str]:
+    def update_settings(self, build_id: str, dimensions: int | None = None) -> ChangedSettings:
         """With `dimensions` also sets the embedder, even if somebody removed it: the server still has the vectors."""
         name = self._indexes.find(build_id).name
         changes = differences(self.desired_settings(dimensions), self._settings_of(name))
         self._change_settings(name, patch_of(changes))
-        return [change.name for change in changes]
+        names = tuple(change.name for change in changes)
+        return ChangedSettings(names, vectors_in_doubt=EMBEDDERS in names)
 
     def settings_due(self, build_id: str, dimensions: int | None = None) -> list[str]:
         name = self._indexes.find(build_id, unmarked=True).name
         return [each.name for each in differences(self.desired_settings(dimensions), self._settings_of(name))]
+
+    def unusable_settings(self, build_id: str | None) -> str:
+        known = DEFAULTS if build_id is None else self._settings_of(self._indexes.find(build_id, unmarked=True).name)
+        if not (strange := unknown(self._settings, known)):
+            return ""
+        names = ", ".join(strange)
+        return f"{self._settings_file} sets {names}, which Meilisearch does not know: it would refuse the whole file"
 
     def desired_settings(self, dimensions: int | None) -> dict[str, Any]:
         if not self.wants_vectors or dimensions is None:

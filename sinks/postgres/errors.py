@@ -6,8 +6,6 @@ from contextlib import contextmanager
 import psycopg
 
 from chunksink.sinks.errors import (
-    REPAIR_REBUILDS,
-    SYNC_REBUILDS,
     BuildBroken,
     BuildMissing,
     Refused,
@@ -67,9 +65,9 @@ def overdue(where: str, seconds: float) -> Transient:
 def _ours(error: psycopg.Error, where: str) -> SinkError:
     code, reason = error.sqlstate or "", reason_of(error)
     if code == "42P01":
-        return BuildMissing(f"PostgreSQL at {where} no longer has this build ({reason}): {SYNC_REBUILDS}")
+        return BuildMissing(f"PostgreSQL at {where} no longer has this build ({reason})")
     if code in ("42703", "42804", "XX001", "XX002"):
-        return BuildBroken(f"a build in PostgreSQL at {where} is damaged ({reason}): {REPAIR_REBUILDS}")
+        return BuildBroken(f"a build in PostgreSQL at {where} is damaged ({reason})")
     if code == "42501":
         return WrongKey(
             f"the role lacks a permission in PostgreSQL at {where} ({reason}). Grant it, or change the role"

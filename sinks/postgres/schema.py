@@ -18,7 +18,7 @@ from psycopg.types.json import Jsonb
 
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.document import FIELDS, Document, Vectors
-from chunksink.sinks.errors import SYNC_REBUILDS, BuildMissing, Refused
+from chunksink.sinks.errors import BuildMissing, Refused
 from chunksink.sinks.postgres import PostgresOptions, words
 from chunksink.sinks.postgres.connection import Connection, Statement, prepare_vectors, rows
 from chunksink.sinks.postgres.errors import missing_extension
@@ -78,9 +78,7 @@ class TableComment:
         statement = sql.SQL("SELECT c.oid, obj_description(c.oid, 'pg_class') {} AND c.relname = %s").format(_BUILDS)
         found = rows(connection, statement, [build.schema, build.name])
         if not found:
-            raise BuildMissing(
-                f"PostgreSQL has no build {build.build_id} in the schema {build.schema}: {SYNC_REBUILDS}"
-            )
+            raise BuildMissing(f"PostgreSQL has no build {build.build_id} in the schema {build.schema}")
         try:
             content = orjson.loads(found[0][1] or "{}")
             return cls(Marker(**content["marker"]), content["language"])

@@ -3,6 +3,7 @@
 import json
 import math
 import unicodedata
+from datetime import date
 from typing import Any
 
 import pytest
@@ -113,3 +114,9 @@ def test_chunk_object_hash_covers_every_field_except_itself() -> None:
     assert record["hashes"] == {"text_hash": "x", "chunk_object_hash": "y"}
     for other in ({**record, "a": 2}, {**record, "b": {"c": [2, 1]}}, {**record, "hashes": {"text_hash": "z"}}):
         assert chunk_object_hash(other) != chunk_object_hash(record)
+
+
+@pytest.mark.parametrize("value", [date(2026, 1, 31), math.nan, {1, 2}, "\ud800"])
+def test_value_without_a_json_form_is_named_by_its_path(value: object) -> None:
+    with pytest.raises(NotCanonical, match=r"^metadata\.deep\.1\.when "):
+        canonical_json({"text": "a", "metadata": {"ok": 1, "deep": [0, {"when": value}]}})

@@ -19,7 +19,7 @@ from chunksink.sinks.contract import Stored
 from chunksink.sinks.registry import open_sink
 from tests.embeddings.helpers import HashEncoder
 from tests.journey.support import Ended
-from tests.support.bus import JANUARY, commit
+from tests.support.bus import JANUARY, commit, parent_of
 from tests.support.home import PoisonedEncoder
 from tests.support.prepared import Prepared
 
@@ -114,6 +114,13 @@ class Shell:
             closing(opened.open(build_id or self.live().builds[sink])) as build,
         ):
             return sorted(build.scan(content=True), key=lambda found: found.id)
+
+    def lose(self, name: str) -> None:
+        """Delete the documents of a source from fts, as another program might."""
+        build_id = self.live().builds["fts"]
+        with closing(open_sink("fts", self.home, {})) as sink, closing(sink.open(build_id)) as build:
+            build.delete([parent_of(name)])
+            build.flush()
 
     def texts(self, sink: str = "fts", build_id: str | None = None) -> list[str]:
         found = [stored.document for stored in self.stored(sink, build_id)]

@@ -17,6 +17,7 @@ from chunksink.chunkbus.storage import open_storage
 from chunksink.doctor import machine, records
 from chunksink.exits import Exit
 from chunksink.rebuild.locks import writing
+from chunksink.sinks.chroma.reader import ChromaReader
 from chunksink.sinks.registry import open_sink
 from tests.chunksink.doctor_checks import checks, is_sound, problems
 from tests.chunksink.shell import Shell, write
@@ -49,6 +50,12 @@ def test_doctor_of_a_sound_index_passes_and_changes_nothing(built: Shell) -> Non
     assert sqlite3.sqlite_version in found["sink fts"]["found"]
     assert "all-MiniLM-L6-v2 is here" in found["model"]["found"]
     assert built.files() == before
+
+
+def test_doctor_names_no_recall_of_a_sink_that_cannot_measure_it(built: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "recall of chroma" in checks(built, Exit.OK)
+    monkeypatch.delattr(ChromaReader, "nearest")
+    assert "recall of chroma" not in checks(built, Exit.OK)
 
 
 @pytest.mark.promise(12)

@@ -4,6 +4,7 @@ import errno
 import inspect
 import json
 import os
+import pickle
 from importlib import import_module
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from chunksink import errors
 from chunksink.cli import run
 from chunksink.errors import ChunksinkError
 from chunksink.exits import Exit, Refusal, errors_as_refusals, print_failure
+from chunksink.sinks.errors import BuildBroken, BuildMissing, RefusedData, replace_errors
 from tests.chunksink.shell import Shell, write
 
 MODULES = [
@@ -38,6 +40,18 @@ def test_the_docstring_draws_every_exported_error() -> None:
     assert [name for name in EXPORTED if name not in errors.__doc__] == []
     assert [name for name, error in EXPORTED.items() if not issubclass(error, ChunksinkError)] == []
     assert len(EXPORTED) > 40
+
+
+@pytest.mark.parametrize("kind", [BuildMissing, BuildBroken])
+def test_errors_of_builds_append_one_remedy(kind: type[BuildMissing] | type[BuildBroken]) -> None:
+    """Sinks of other packages may name only the problem. Chroma's worker pickles its errors."""
+    assert str(kind("it is damaged")) == f"it is damaged: {kind.remedy}"
+    own = pickle.loads(pickle.dumps(kind("it has key s3cret", "look there")))
+    assert str(own) == "it has key s3cret: look there"
+    with pytest.raises(kind) as found, replace_errors(lambda _error: own, ["s3cret"]):
+        raise OSError("refused")
+    assert str(found.value) == "it has key [key]: look there"
+    assert str(RefusedData("too large")) == "too large"
 
 
 def test_reports_hits_and_answers_print_as_one_short_line(quick_shell: Shell) -> None:

@@ -6,7 +6,7 @@ from chunksink.chunkbus.runlog import RunLog
 from chunksink.exits import Exit
 from tests.chunksink.forgetting import OTHER, builds, traces
 from tests.chunksink.shell import Shell
-from tests.support.bus import FEBRUARY, source
+from tests.support.bus import FEBRUARY, parent_of, source
 
 
 @pytest.mark.parametrize(
@@ -82,3 +82,19 @@ def test_forget_with_a_tenant_erases_only_its_source(of_two: Shell, withdrawn: b
 def test_forget_with_every_erases_the_sources_of_all_tenants(of_two: Shell) -> None:
     assert of_two("forget", "same.md", "--every").code == Exit.INVALID_INPUT
     assert of_two.texts() == []
+
+
+@pytest.mark.parametrize(
+    ("options", "left"),
+    [
+        ([], ["what north says", "what south says"]),
+        (["--tenant", "north"], ["what nobody says", "what south says"]),
+        (["--every"], []),
+    ],
+)
+def test_forget_by_a_family_key_means_that_source_alone(options: list[str], left: list[str], of_two: Shell) -> None:
+    """The family key of the source without a tenant is the `parent_id` of those of both tenants."""
+    of_two.synced(nobody=[source("same.md", "what nobody says")])
+    assert "names 3 sources" in of_two("forget", "same.md").err
+    assert of_two("forget", parent_of("same.md"), *options).code == Exit.INVALID_INPUT
+    assert of_two.texts() == left

@@ -6,7 +6,7 @@ import pytest
 
 from chunksink.exits import Exit
 from chunksink.ingest.store import IngestStore
-from tests.chunksink.shell import Shell
+from tests.chunksink.shell import Shell, write
 
 
 @pytest.fixture
@@ -48,6 +48,15 @@ def test_ledger_lists_the_newest_fifty_first(filled: Shell) -> None:
 )
 def test_ledger_with_filters_lists_matching_attempts(filters: str, count: int, filled: Shell) -> None:
     assert len(filled("ledger", "--json", *filters.split()).json) == count
+
+
+def test_ledger_names_the_tenant_of_each_reading(quick_shell: Shell) -> None:
+    write(quick_shell, "docs/a.md", "# A\n\nA text.\n")
+    for tenant in ([], ["--tenant", "acme"], ["--tenant", "globex"]):
+        assert quick_shell("ingest", "docs", *tenant).code == Exit.OK
+    assert [row["tenant"] for row in quick_shell("ledger", "--json").json] == ["globex", "acme", None]
+    lines = quick_shell("ledger").out.splitlines()
+    assert [line.partition("; ")[2] for line in lines] == ["tenant globex)", "tenant acme)", ""]
 
 
 def test_ledger_when_missing_is_empty_and_not_created(shell: Shell) -> None:

@@ -9,12 +9,15 @@ from typing import Any
 import pytest
 
 from chunksink.exits import Exit
+from chunksink.search.answer import OWN_FIELDS
 from tests.chunksink import shell as shells
 from tests.chunksink.shell import Shell
 from tests.journey.support import chunksink, environment, write
 from tests.support.bus import source
 
-PETS = source("pets.md", "The cat sleeps on the mat", "A cat and another cat", "Dogs bark at night")
+ABOUT = {"language": "en", "year": 1999, "authors": ["Ann"], "tags": ["pets", "home"]}
+PETS = source("pets.md", "The cat sleeps on the mat", "A cat and another cat", "Dogs bark at night", metadata=ABOUT)
+FIELDS = ABOUT | {"chunk_index": 1, "path": "pets.md", "filename": "pets.md", "extension": "md", "file_type": "md"}
 SEA = source("sea.md", "The vessel left the harbour", "A boat needs paint")
 LONG = source("long.md", "The zebra", "stripes " * 2600)
 
@@ -77,9 +80,11 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 def test_search_then_get_chunk_returns_the_passages_around_a_hit(answers: dict[str, Any]) -> None:
     (hit,) = content_of(answers["hit"])["hits"]
+    assert {name: hit[name] for name in OWN_FIELDS if name in hit} == FIELDS
     assert (hit["text"], hit["source_uri"]) == ("A cat and another cat", "pets.md")
     assert hit["chunk_id"] == PETS[1]["chunk_id"]
     passage = content_of(answers["chunk"])
+    assert {name: passage[name] for name in OWN_FIELDS if name in passage} == FIELDS
     assert passage["text"] == "A cat and another cat"
     assert [one["text"] for one in (*passage["before"], *passage["after"])] == [
         "The cat sleeps on the mat",
@@ -103,6 +108,9 @@ def test_tools_are_read_only_and_describe_their_results(answers: dict[str, Any])
         assert tool.output_schema["type"] == "object"
         assert not tool.input_schema["additionalProperties"]
     assert "source_type" in tools["search"].input_schema["properties"]["filters"]["description"]
+    for name, definition in (("search", "Hit"), ("get_chunk", None)):
+        schema = tools[name].output_schema
+        assert set(OWN_FIELDS) <= (schema["$defs"][definition] if definition else schema)["properties"].keys()
     assert set(tools["search"].output_schema["properties"]) >= {"hits", "more", "notice", "unavailable"}
 
 
@@ -161,7 +169,8 @@ def test_described_fields_can_be_filtered(quick_shell: Shell) -> None:
     )
     apollo = {"project": "apollo", "due": "2026-01-31", "odd": "x", "note": "kept", "year": 1999}
     quick_shell.synced(
-        p1=[source("a.md", "a cat", source_type="md", metadata=apollo), source("b.txt", "a cat", source_type="txt")]
+        p1=[source("a.md", "a cat", source_type="md", metadata=apollo), source("b.txt", "a cat", source_type="txt")],
+        p2=[source(f"{number}.md", "a dog", metadata={"language": f"x{number:02}"}) for number in range(21)],
     )
     tools, described, found, refused = answers_of(
         quick_shell.folder,
@@ -171,7 +180,9 @@ def test_described_fields_can_be_filtered(quick_shell: Shell) -> None:
     )
     assert "project" in tools["search"].input_schema["properties"]["filters"]["description"]
     contents = content_of(described)
-    assert contents["sources"] == 2
+    assert contents["sources"] == 23
+    shown = {one["field"]: (len(one["values"]), one["more"]) for one in contents["filters"]}
+    assert (shown["language"], shown["source_type"], shown["chunk_index"]) == ((20, True), (2, False), (0, True))
     fields = {one["field"]: (one["operators"], one["values"]) for one in contents["filters"]}
     assert fields["source_type"][1] == [{"value": "md", "sources": 1}, {"value": "txt", "sources": 1}]
     assert ">=" in fields["year"][0]

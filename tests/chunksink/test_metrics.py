@@ -77,6 +77,7 @@ def test_file_has_what_is_desired_indexed_refused_and_held(shell: Shell) -> None
     assert found["chunksink_home_bytes{part=chroma}"] > 0
     shell.cut_off("p2")
     shell.commit("p1", source("b.md", "a boat sails", version="2", at=FEBRUARY), at=FEBRUARY)
+    shell.lose("b.md")
     found = written(shell, "verify")
     assert found["chunksink_families_held"] == 2, "a removed source is held as long as a partition is invalid"
     assert found["chunksink_partitions_broken"] == 1

@@ -102,6 +102,7 @@ def test_each_panel_shows_something_and_each_rule_is_evaluated(
         shell.commit("p2", source("c.md", "a tree"))
         shell.cut_off("p2")
         shell.commit("p1", source("b.md", "a boat sails", version="2", at=FEBRUARY), at=FEBRUARY)
+        shell.lose("b.md")
         assert shell("verify").code == Exit.DRIFT
     with running(shell.folder, **WORDS) as server:
         target = re.sub(r"^http://|/$", "", server.address)

@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 
 from chunksink.exits import Exit
-from tests.chunksink.shell import Shell
+from tests.chunksink.shell import Shell, write
 from tests.conftest import ROOT, sampled
 from tests.support.bus import FEBRUARY, source
 
 DOCS = (ROOT / "docs" / "reports.md").read_text(encoding="utf-8")
 SINKS = ("fts", "jsonl")
-WHOLE = ("held", "held_sources", "last_run", "last_verify", "previous", "model_change", "evaluation")
+COUNTS = ("left_out", "left_out_from", "kinds", "other_kinds", "gone")
+WHOLE = ("held", "held_sources", "last_run", "last_verify", "previous", "model_change", "evaluation", *COUNTS)
 
 
 def documented(title: str) -> set[str]:
@@ -38,7 +39,7 @@ def fields(report: Any, path: str = "") -> Iterator[str]:
         yield from fields(value, f"{path}.{name}" if path else name)
 
 
-def require_told(title: str, report: Any) -> None:
+def require_documented(title: str, report: Any) -> None:
     expected, there = documented(title), set(fields(report))
     assert {
         field for field in there if field not in expected and not any(t.startswith(f"{field}.") for t in expected)
@@ -56,20 +57,29 @@ def many(quick_shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:
 
 
 def test_every_report_field_is_documented(many: Shell) -> None:
-    require_told("`chunksink sync", many("sync", "--json").json)
-    require_told("`chunksink sync", many("rebuild", "--json").json)
-    require_told("`chunksink plan", many("plan", "--json").json)
-    require_told("`chunksink verify", many("verify", "--json").json)
-    require_told("`chunksink status", many("status", "--json").json)
+    require_documented("`chunksink sync", many("sync", "--json").json)
+    require_documented("`chunksink sync", many("rebuild", "--json").json)
+    require_documented("`chunksink plan", many("plan", "--json").json)
+    require_documented("`chunksink verify", many("verify", "--json").json)
+    require_documented("`chunksink status", many("status", "--json").json)
+
+
+def test_every_field_of_an_ingest_is_documented(quick_shell: Shell) -> None:
+    write(quick_shell, "docs/a.md", "# A\n\nA text.\n")
+    write(quick_shell, "docs/empty.md", "")
+    require_documented("`chunksink ingest", quick_shell("ingest", "docs", "--json").json)
+    with_sync = quick_shell("ingest", "docs", "--sync", "--json").json
+    assert with_sync.keys() == {"ingest", "sync"}
+    require_documented("`chunksink ingest", with_sync["ingest"])
 
 
 def test_failure_report_is_documented(many: Shell) -> None:
     assert many("sync").code == Exit.OK
     many.commit("p1", at=FEBRUARY)
-    require_told("`chunksink plan", many("plan", "--json").json)
+    require_documented("`chunksink plan", many("plan", "--json").json)
     ended = many("sync", "--json")
     assert ended.code == Exit.BRAKE
-    require_told("When a command fails", ended.json)
+    require_documented("When a command fails", ended.json)
     assert ended.json["brake"] == {"removed": 12, "total": 12, "flag": "--allow-deletions 12", "chunks": 12}
     assert ended.json["error"]["exit_code"] == Exit.BRAKE
     assert ended.err == f"Error: {ended.json['error']['message']}\n"

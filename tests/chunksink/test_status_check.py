@@ -3,7 +3,6 @@
 import os
 import re
 import shutil
-from contextlib import closing
 from time import time
 from typing import Any
 
@@ -11,10 +10,9 @@ import pytest
 
 from chunksink.chunkbus.runlog import RunLog
 from chunksink.exits import Exit
-from chunksink.sinks.registry import open_sink
 from tests.chunksink.shell import Shell
 from tests.journey.support import Ended
-from tests.support.bus import FEBRUARY, parent_of, source
+from tests.support.bus import FEBRUARY, source
 
 LIMITS = ("--max-lag", "15m", "--max-proof-age", "24h")
 OK, WARNING, CRITICAL, UNKNOWN = range(4)
@@ -107,10 +105,7 @@ def test_sync_that_runs_no_more_is_a_warning(verified: Shell, monkeypatch: pytes
 
 
 def test_failed_verify_is_critical_until_it_is_repaired(verified: Shell) -> None:
-    build_id = verified.live().builds["fts"]
-    with closing(open_sink("fts", verified.home, {})) as sink, closing(sink.open(build_id)) as build:
-        build.delete([parent_of("a.md")])
-        build.flush()
+    verified.lose("a.md")
     assert verified("verify").code == Exit.DRIFT
     code, document = check(verified, *LIMITS)
     assert (code, codes(document), document["verdict"]) == (CRITICAL, ["drift"], "drift")
@@ -118,13 +113,19 @@ def test_failed_verify_is_critical_until_it_is_repaired(verified: Shell) -> None
     assert check(verified, *LIMITS)[0] == OK
 
 
+def test_changes_that_wait_for_a_sync_are_no_drift(verified: Shell) -> None:
+    verified.commit("p1", source("a.md", "a dog"))
+    assert verified("verify").code == Exit.DRIFT
+    code, document = check(verified)
+    assert (code, document["verdict"], document["has_drift"]) == (OK, "behind", False)
+    assert verified("sync").code == Exit.OK
+    assert check(verified)[0] == OK
+
+
 def test_drift_ends_with_a_sync_that_rescanned_the_sink(verified: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts,jsonl")
     assert verified("sync").code == Exit.OK
-    build_id = verified.live().builds["fts"]
-    with closing(open_sink("fts", verified.home, {})) as sink, closing(sink.open(build_id)) as build:
-        build.delete([parent_of("a.md")])
-        build.flush()
+    verified.lose("a.md")
     assert verified("verify", "--deep").code == Exit.DRIFT
     assert codes(check(verified)[1]) == ["drift"]
     assert verified("sync", "--json").json["sinks"]["fts"]["scanned"]

@@ -99,6 +99,29 @@ def test_status_reports_unrepaired_differences(synced: Shell, models: Models) ->
     assert synced.texts() == ["a boat", "a cat", "a cow", "a mat"]
 
 
+def test_changes_that_wait_for_a_sync_are_named_apart_from_drift(synced: Shell) -> None:
+    synced.commit("p1", source("a.md", "a cat", "a rug"), B, source("d.md", "a dog"))
+    ended = synced("verify", "--json")
+    assert ended.code == Exit.DRIFT
+    for sink in ended.json["sinks"].values():
+        assert {each["source"]: each["pending"] for each in sink["drifted_sources"]} == {
+            "a.md": 1,
+            "c.md": 1,
+            "d.md": 1,
+        }
+    assert "`chunksink sync`" in synced("verify").err
+    tamper(synced)  # b.md is lost, c.md altered
+    found = synced("verify", "--json").json["sinks"]
+    pending = {
+        name: {each["source"]: each["pending"] for each in sink["drifted_sources"]} for name, sink in found.items()
+    }
+    assert pending == {
+        "fts": {"a.md": 1, "b.md": 0, "c.md": 0, "d.md": 1, "stranger.md": 0},
+        "chroma": {"a.md": 1, "c.md": 1, "d.md": 1},
+    }
+    assert "--repair" in synced("verify").err
+
+
 def test_sync_finds_and_repairs_drift(synced: Shell) -> None:
     """The number of documents in the engine is as confirmed."""
     tamper(synced)

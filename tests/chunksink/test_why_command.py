@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import chunksink
+from chunksink.chunkbus.identity import family_key
 from chunksink.chunkbus.manifest import Tombstone
 from chunksink.exits import Exit
 from chunksink.rebuild.errors import UnknownChunk
@@ -240,6 +241,20 @@ def test_why_of_an_unknown_or_ambiguous_id_is_a_usage_error(name: str, expected:
     assert why(shell, "thing-1")["chunk_id"] == "thing-1x", "what its id alone begins with"
     ended = shell("why", name)
     assert (ended.code, expected in ended.err) == (Exit.USAGE, True)
+
+
+def test_why_of_a_file_of_several_tenants_lists_them_and_each_family_key_means_one(home: Home, shell: Shell) -> None:
+    owners = (None, "acme", "other")
+    chunks = {owner: source("twice.md", str(owner), ids=str(owner), tenant_id=owner) for owner in owners}
+    commit(home.root, "p2", [record for records in chunks.values() for record in records])
+    home.sync()
+    ended = shell("why", "twice.md")
+    assert ended.code == Exit.USAGE
+    families = {owner: family_key(parent_of("twice.md"), owner) for owner in owners}
+    for owner, family in families.items():
+        of_tenant = f" of tenant {owner!r}" if owner else ""
+        assert f"  family {family} 'twice.md'{of_tenant}\n" in ended.err
+        assert why(shell, family)["chunk_id"] == chunks[owner][0]["chunk_id"]
 
 
 @pytest.mark.parametrize(

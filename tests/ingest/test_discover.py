@@ -171,18 +171,26 @@ def test_two_files_with_one_name_are_refused(bench: Bench) -> None:
     assert bench.names() == {"a/x.md", "b/a/x.md"}
 
 
+def test_link_to_no_file_is_left_out_and_when_named_does_not_exist(filled: Bench) -> None:
+    (filled.docs / "dead.md").symlink_to(filled.docs / "nowhere.md")
+    report = filled.ingest()
+    assert (report.failed, report.left_out_from[FILE_LINKED]) == (0, ("docs/dead.md",))
+    with pytest.raises(IngestRefused, match=r"dead\.md does not exist"):
+        filled.ingest("dead.md")
+
+
 @pytest.mark.promise(6)
 def test_unreadable_file_is_one_failure(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.write("a.md", "# A\n")
-    (bench.docs / "dead.md").symlink_to(bench.docs / "nowhere.md")
+    (bench.docs / "circle.md").symlink_to(bench.docs / "circle.md")
     os.mkfifo(bench.docs / "pipe.md")
-    (bench.docs / "dead.jsonl").symlink_to(bench.docs / "nowhere.jsonl")
+    (bench.docs / "circle.jsonl").symlink_to(bench.docs / "circle.jsonl")
     Path(os.fsdecode(os.fsencode(bench.docs) + b"/\xff.md")).write_text("# Not Unicode\n")
     report = bench.ingest()
     assert sorted((failure.source_uri, failure.code) for failure in report.failures) == [
         ("docs/\\xff.md", SOURCE_NAME_INVALID),
-        ("docs/dead.jsonl", SOURCE_UNREADABLE),
-        ("docs/dead.md", SOURCE_UNREADABLE),
+        ("docs/circle.jsonl", SOURCE_UNREADABLE),
+        ("docs/circle.md", SOURCE_UNREADABLE),
         ("docs/pipe.md", SOURCE_UNREADABLE),
     ]
     assert bench.names() == {"docs/a.md"}

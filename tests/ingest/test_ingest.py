@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from chunksink.chunkbus.findings import JSON_PARSE
+from chunksink.chunkbus.findings import JSON_PARSE, LINE_TOO_LONG
 from chunksink.ingest.codes import CHUNKING_FAILED, RECORD_FORM_UNKNOWN, SOURCE_EMPTY, SOURCE_IN_ANOTHER_FILE
 from chunksink.ingest.errors import IngestBusy, IngestRefused
 from chunksink.ingest.options import Options
@@ -64,6 +64,13 @@ def test_a_named_file_without_valid_json_names_the_error(name: str, bench: Bench
     bench.write(name, "{not json}\n{}}\n")
     (failure,) = bench.ingest(name).failures
     assert (failure.code, failure.line) == (JSON_PARSE, 1)
+
+
+def test_chunk_longer_than_a_line_of_a_partition_fails_its_source(two: Bench) -> None:
+    two.write("wide.md", "# Wide\n\n```\na" + " " * 9_000_000 + "b\n```\n")
+    report = two.ingest()
+    assert [(one.source_uri, one.code) for one in report.failures] == [("docs/wide.md", LINE_TOO_LONG)]
+    assert len(two.names()) == 2
 
 
 def test_a_touched_file_is_unchanged(two: Bench) -> None:

@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 
+from chunksink.ingest.codes import FILE_LINKED
 from chunksink.ingest.errors import IngestBrake, IngestRefused
 from chunksink.ingest.reconcile import _MISSING_FAMILIES
 from chunksink.ingest.store import IngestStore
@@ -32,6 +33,37 @@ def test_a_vanished_source_stays_until_prune_removes_it_with_a_tombstone(three: 
     assert three.names() == {"docs/b.md", "docs/sub/c.md"}
     assert len(three.manifest().tombstones) == 1
     assert three.ingest(prune=True).written is False
+
+
+@pytest.mark.promise(6)
+def test_link_whose_target_vanished_stays_until_prune_removes_it(three: Bench) -> None:
+    (three.docs / "link.md").symlink_to(three.docs / "a.md")
+    three.ingest()
+    three.remove("a.md")
+    report = three.ingest()
+    assert (report.failed, report.missing, report.missing_from) == (0, 2, ("docs/a.md", "docs/link.md"))
+    assert "docs/link.md" in three.names()
+    with pytest.raises(IngestRefused, match=r"link\.md no longer exists"):
+        three.ingest("link.md")
+    report = three.ingest(prune=True)
+    assert (report.failed, report.pruned, report.left_out) == (0, 2, {})
+    assert three.names() == {"docs/b.md", "docs/sub/c.md"}
+    report = three.ingest(prune=True)
+    assert (report.failed, report.left_out) == (0, {FILE_LINKED: 1})
+
+
+@pytest.mark.promise(6)
+def test_folder_of_links_to_a_disk_that_is_not_mounted_is_not_pruned(bench: Bench) -> None:
+    disk = bench.folder / "disk"
+    bench.docs.mkdir()
+    for name in ("a.md", "b.md"):
+        bench.write(f"../disk/{name}", f"# {name}\n")
+        (bench.docs / name).symlink_to(disk / name)
+    bench.ingest(follow_links=True)
+    disk.rename(bench.folder / "unmounted")
+    with pytest.raises(IngestBrake, match="--allow-deletions 2"):
+        bench.ingest(follow_links=True, prune=True)
+    assert bench.ingest(prune=True, allow_deletions=2).pruned == 2
 
 
 @pytest.mark.parametrize("name", ["aaa.md", "zzz.md"])

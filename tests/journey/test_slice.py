@@ -24,6 +24,7 @@ NIGHT = source("night.md", "After ten in the evening machines stay off, for the 
 
 HIT = {"chunk_id", "parent_id", "score", "title", "text", "highlights", "source_uri", "locator", "ranks"}
 HIT |= {"snippet", "link", "same_text", "fields", "metadata", "weak"}
+HIT |= {"chunk_index", "path", "filename", "extension", "file_type"}
 
 
 @pytest.fixture(scope="module")

@@ -45,10 +45,10 @@ def served(rebuilt: Path, tmp_path: Path) -> Path:
 
 def test_long_texts_are_not_cut_silently_and_repeats_are_counted(served: Path) -> None:
     output = (served / "output.txt").read_text()
-    assert "1 chunk longer than the model's maximum; `chunksink cache long-texts` lists them" in output
+    assert "1 chunk longer than the model's maximum: embedded whole, in parts; " in output
     assert "1 text in more than one source, as in " in output
     report = chunksink(served, "rebuild", "--json").json
-    assert report["embeddings"]["long_chunks"] == 1
+    assert (report["embeddings"]["long_chunks"], report["embeddings"]["long_texts"]) == (1, "windows")
     repeated = report["repeated_texts"]
     assert (repeated["texts"], repeated["chunks"]) == (1, 2)
     assert sorted(repeated["examples"][0]) == sorted([SHORT[1]["chunk_id"], TWIN[0]["chunk_id"]])
@@ -105,11 +105,12 @@ def test_endpoint_computes_and_its_key_stays_secret(tmp_path: Path) -> None:
             "CHUNKSINK_MODEL": "hash-model",
             "CHUNKSINK_ENDPOINT_KEY_VARIABLE": "CANARY",
             "CHUNKSINK_MAX_LENGTH": "1000",
+            "CHUNKSINK_LONG_TEXTS": "truncate",
             "CANARY": KEY,
         }
         rebuilt = chunksink(folder, "rebuild", "--json", **settings)
         assert (rebuilt.code, rebuilt.json["embeddings"]["computed"]) == (Exit.OK, 3)
-        assert rebuilt.json["embeddings"]["long_chunks"] == 1
+        assert (rebuilt.json["embeddings"]["long_chunks"], rebuilt.json["embeddings"]["long_texts"]) == (1, "truncate")
         assert set(server.keys) == {f"Bearer {KEY}"}
         before = len(server.requests)
         # The index knows its endpoint. Only the key must be configured.

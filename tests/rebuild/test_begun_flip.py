@@ -10,7 +10,6 @@ import pytest
 
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.rebuild.flip import roll_back
-from chunksink.rebuild.locks import writing
 from chunksink.rebuild.state import Generation, State
 from chunksink.sinks.errors import Refused
 from tests.conftest import sampled
@@ -100,11 +99,11 @@ def test_flip_refused_by_a_sink_counts_as_not_started(home: Home, tmp_path: Path
 def test_interrupted_rollback_is_finished_by_the_next(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     first = home.live()
     home.rebuild()
-    with monkeypatch.context() as patched, writing(home.folder), home.session() as session:
+    with monkeypatch.context() as patched, home.session() as session, session.lock():
         patched.setattr(State, "flip", die)
         with pytest.raises(KeyboardInterrupt):
             roll_back(session)
-    with writing(home.folder), home.session() as session:
+    with home.session() as session, session.lock():
         assert roll_back(session).id == first.id
     assert home.live().id == first.id
 

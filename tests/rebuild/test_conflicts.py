@@ -10,7 +10,7 @@ import pytest
 
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.rebuild.errors import InvalidBus
-from tests.support.bus import FEBRUARY, commit, parent_of, projected, source
+from tests.support.bus import FEBRUARY, MARCH, commit, parent_of, projected, source
 from tests.support.home import CatalogProbe, Home, reasons
 from tests.support.tampering import require_sound
 from tests.support.watched_sinks import Calls
@@ -67,6 +67,19 @@ def test_two_tenants_with_one_id_are_distinguished(root: BusRoot, home: Home) ->
     details = [each.detail for each in home.held().values()]
     assert len(details) == 2
     assert all("partition p1, byte 0" in detail and "partition p2, byte 0" in detail for detail in details)
+
+
+def test_parts_of_a_split_version_do_not_count_as_older_versions(root: BusRoot, probe: CatalogProbe) -> None:
+    whole = source("docs/a.md", "one", "two")
+    for record in whole:
+        del record["chunk_count"], record["hashes"]["chunk_object_hash"]
+    commit(root, "p1", [*whole, *OLD_B])
+    assert probe.refresh().catalog.counts().superseded == 0
+    commit(root, "p1", [*whole[:1], *OLD_B], at=FEBRUARY)
+    commit(root, "p2", whole[1:], at=MARCH)
+    catalog = probe.refresh().catalog
+    assert [each.family for each in catalog.held()] == [parent_of("docs/a.md")]
+    assert catalog.counts().superseded == 0
 
 
 def test_version_is_split_when_two_partitions_share_no_id(root: BusRoot, probe: CatalogProbe) -> None:

@@ -14,6 +14,7 @@ from chunksink.chunkbus.layout import BusRoot
 from chunksink.embeddings.encoder import Vectors
 from chunksink.rebuild.errors import NotVerified
 from chunksink.rebuild.flip import roll_back
+from chunksink.sinks.capabilities import ChangedSettings
 from chunksink.sinks.contract import Sink, Stored
 from chunksink.sinks.document import Document, Family
 from tests.conftest import sampled
@@ -21,6 +22,7 @@ from tests.embeddings.helpers import HashEncoder
 from tests.support.bus import commit, projected, source
 from tests.support.home import Home
 from tests.support.local_engines import chroma, fts, memory
+from tests.support.memory_sink import MemorySink
 from tests.support.public_index import meilisearch_in
 from tests.support.tampering import live_build
 from tests.support.watched_sinks import Wrap, WrappedBuild, with_builds
@@ -96,6 +98,34 @@ def test_missing_vector_is_named(home: Home) -> None:
         home.rebuild(wrap=with_builds("", Losing), deep=True)
     documents = projected(source("docs/a.md", "a cat", "a mat"), source("docs/b.md", "a boat"))
     assert all(label(document) in str(found.value) for document in documents)
+
+
+@pytest.mark.parametrize(
+    ("changed", "repaired"),
+    [(ChangedSettings(("embedders",)), False), (ChangedSettings(("any",), vectors_in_doubt=True), True)],
+)
+def test_sync_compares_vectors_if_changed_settings_put_them_in_doubt(
+    changed: ChangedSettings, repaired: bool, tmp_path: Path
+) -> None:
+    class Settable(MemorySink):
+        def update_settings(self, build_id: str, dimensions: int | None = None) -> ChangedSettings:
+            return changed
+
+        def settings_due(self, build_id: str, dimensions: int | None = None) -> list[str]:
+            return []
+
+        def unusable_settings(self, build_id: str | None) -> str:
+            return ""
+
+    sink = Settable()
+    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), lambda _home: sink)
+    commit(home.root, "p1", source("docs/b.md", "a boat"))
+    home.rebuild()
+    with live_build(home, "memory") as build:
+        build.replace([Family(projected(source("docs/b.md", "a boat")), home.encoder.encode(["a cat"]))])
+        build.flush()
+    assert home.sync().sinks["memory"].settings == changed.names
+    assert home.verify(deep=True).ok is repaired
 
 
 class Rounding(HashEncoder):

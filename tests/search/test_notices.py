@@ -12,6 +12,7 @@ from chunksink.search.question import Mode, Question
 from chunksink.settings.fields import FieldOptions
 from chunksink.sinks.custom_fields import FieldSet
 from chunksink.sinks.errors import InvalidFilter
+from chunksink.sinks.fts.keyword_methods import KeywordMethods
 from chunksink.sinks.reader import FacetValue, Filter, Sort
 from tests.search.support import MODES, family, legs_over
 
@@ -57,6 +58,19 @@ def test_notice_names_custom_fields_and_patterns_as_people_write_them(legs: Legs
     )
     notice = notice_of(legs, acme, "cat", Filter("path", like=("sea*",)))
     assert notice == "No results with the given path. Without the filter there are results."
+
+
+def test_refused_pattern_names_the_sink_that_cannot_list_its_sources(
+    legs: Legs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(KeywordMethods, "sources")
+    pets = (Filter("path", like=("pets*",)),)
+    for mode in ("hybrid", "semantic"):
+        with pytest.raises(InvalidFilter, match=r"^fts cannot list"):
+            search(legs, Question("cat", mode=mode, filters=pets))
+        with pytest.raises(InvalidFilter, match="needs a sink with keyword search"):
+            search(replace(legs, keyword=None), Question("cat", mode=mode, filters=pets))
+    assert search(legs, Question("cat", mode="keyword", filters=pets)).hits, "the remedy works"
 
 
 def test_facets_of_fields_that_the_index_lacks_are_left_out(legs: Legs) -> None:

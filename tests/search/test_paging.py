@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from chunksink.search.facets import IN_EVERY_DOCUMENT
 from chunksink.search.legs import Legs
 from chunksink.search.query import search
 from chunksink.search.question import FUSIONS, FusionName, Mode, Question
@@ -114,3 +115,12 @@ def test_source_takes_the_place_of_its_best_chunk(
         once = [(hit.parent_id, (hit.chunk_id, hit.score, hit.shares)) for hit in search(index, question)]
         assert once == list(first.items())[:shown]
         assert len(once) == shown
+
+
+@pytest.mark.parametrize(("mode", "at_first"), [("hybrid", False), ("keyword", True), ("semantic", True)])
+def test_facets_of_a_hybrid_search_count_all_only_when_all_were_read(legs: Legs, mode: Mode, at_first: bool) -> None:
+    question = Question("cat", mode=mode, facets=(IN_EVERY_DOCUMENT,))
+    first, last = search(legs, question), search(legs, replace(question, offset=FAMILIES - 5))
+    totals = [sum(value.families for value in answer.facets[IN_EVERY_DOCUMENT]) for answer in (first, last)]
+    assert (first.counts_all, last.counts_all) == (at_first, True)
+    assert (totals[0] == totals[1]) == at_first

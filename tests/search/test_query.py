@@ -86,6 +86,9 @@ def test_hits_far_from_words_and_meaning_are_weak(legs: Legs, mode: Mode) -> Non
     unrelated = search(with_floor, "zebra giraffe", mode)
     assert all(hit.as_json()["weak"] for hit in unrelated)
     assert ("weak matches" in (unrelated.notice or "")) == bool(unrelated.hits)
+    further = search(with_floor, "zebra giraffe", mode, offset=1)
+    assert all(hit.weak for hit in further)
+    assert "weak matches" not in (further.notice or ""), "only the first page judges the whole answer"
 
 
 def weights(answer: Answer) -> dict[str, float]:

@@ -12,7 +12,7 @@ from chunksink.search.answer import SearchHit
 from chunksink.search.legs import Legs
 from chunksink.search.query import search
 from chunksink.search.question import Mode, Question
-from chunksink.sinks.reader import Filter
+from chunksink.sinks.reader import Filter, Sort
 from tests.search.page.support import LegAnswers
 from tests.search.support import MODES, family, legs_over
 from tests.support.bus import parent_of
@@ -66,6 +66,13 @@ def test_hit_of_equal_texts_takes_the_place_of_the_best(legs: Legs) -> None:
         first.setdefault(hit.text, hit)
     for hit in search(legs, question, Access("acme")):
         assert (hit.chunk_id, hit.shares) == (first[hit.text].chunk_id, first[hit.text].shares)
+
+
+def test_sorted_list_shows_every_source(legs: Legs) -> None:
+    hits = search(legs, Question("", mode="keyword", sort=Sort("path"), limit=100), Access("acme")).hits
+    assert [hit.source_uri for hit in hits] == sorted(
+        f"{one}/{name}.md" for one in VERSIONS for name in ("boats", "paint")
+    )
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -69,7 +69,7 @@ class Live:
     def apply(self, wanted: dict[str, Any]) -> list[str]:
         sink = self.server.sink(settings=wanted)
         due = sink.settings_due(self.signed.build_id)
-        assert sink.update_settings(self.signed.build_id) == due
+        assert list(sink.update_settings(self.signed.build_id).names) == due
         self.sink = sink
         return due
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from chunksink.sinks.capabilities import (
+    ChangedSettings,
     SupportsPrepare,
     SupportsPublicName,
     SupportsReader,
@@ -248,11 +249,14 @@ def test_retried_call_waits_for_its_rate_once() -> None:
 class Settable(MemorySink):
     """A sink with settings, and with builds that can be scrubbed."""
 
-    def update_settings(self, build_id: str, dimensions: int | None = None) -> list[str]:
-        return ["changed", build_id, str(dimensions)]
+    def update_settings(self, build_id: str, dimensions: int | None = None) -> ChangedSettings:
+        return ChangedSettings((build_id, str(dimensions)))
 
     def settings_due(self, build_id: str, dimensions: int | None = None) -> list[str]:
         return ["due", build_id, str(dimensions)]
+
+    def unusable_settings(self, build_id: str | None) -> str:
+        return f"unusable {build_id}"
 
     def create(self, marker: Marker, dimensions: int | None = None) -> "ScrubbedBuild":
         return ScrubbedBuild(super().create(marker, dimensions).content, self.wants_vectors)
@@ -278,8 +282,8 @@ def test_capabilities_equal_those_of_the_inner_sink() -> None:
 class Partial:
     """A sink with one of several methods."""
 
-    def update_settings(self, build_id: str, dimensions: int | None = None) -> list[str]:
-        return []
+    def update_settings(self, build_id: str, dimensions: int | None = None) -> ChangedSettings:
+        return ChangedSettings()
 
 
 def test_capability_requires_all_its_methods() -> None:
@@ -290,8 +294,9 @@ def test_capability_requires_all_its_methods() -> None:
     ("name", "kind", "arguments", "answer"),
     [
         ("shown", SupportsPublicName, (), None),
-        ("update_settings", SupportsSettings, ("b", 3), ["changed", "b", "3"]),
+        ("update_settings", SupportsSettings, ("b", 3), ChangedSettings(("b", "3"))),
         ("settings_due", SupportsSettings, ("b", 3), ["due", "b", "3"]),
+        ("unusable_settings", SupportsSettings, (None,), "unusable None"),
         ("scrub", SupportsScrub, (), None),
     ],
 )

@@ -78,3 +78,20 @@ def test_list_read_only_at_its_beginning_is_counted() -> None:
     tags = [f"tag {number}" for number in range(MAX_MEMBERS + 1)]
     found = survey({"tags": tags[:-1]}, {"tags": tags})
     assert (found.filled["tags"], found.unread["tags"], found.first_unread["tags"].line) == (2, 1, 2)
+
+
+def test_type_is_proposed_if_nearly_all_values_have_it() -> None:
+    dates = [{"metadata": {"due": "2026-01-31", "price": str(number)}} for number in range(30)]
+    found = survey(*dates, {"metadata": {"due": "unknown", "price": "on request"}})
+    (due, price) = found.proposals()
+    assert (due[0], due[2:]) == ("[fields.due]", ['type = "datetime"', "sort = true"])
+    assert '"unknown"' in due[1]
+    assert 'type = "number"' in price
+    [mixed] = survey(*dates[:9], *[{"metadata": {"due": "unknown"}}] * 2).proposals()[:1]
+    assert "sort = true" not in mixed
+
+
+def test_member_of_an_object_in_the_metadata_is_proposed() -> None:
+    found = survey(*[{"metadata": {"owner": {"team": {"name": "red"}, "": {}}}}] * 4)
+    assert dict(found.unmapped) == {"metadata.owner.team.name": 4}
+    assert found.proposals() == [["[fields.owner_team_name]", 'path = "metadata.owner.team.name"', "facet = true"]]

@@ -22,7 +22,7 @@ from chunksink.rebuild.families import FamilyReader
 from chunksink.rebuild.flip import live_generation
 from chunksink.rebuild.forecast import SyncPlan, plan_sync
 from chunksink.rebuild.intake import Intake
-from chunksink.rebuild.locks import RebuildLock, WriterLock, writing
+from chunksink.rebuild.locks import RebuildLock, WriterLock
 from chunksink.rebuild.rebuild import Rebuild, RebuildOptions
 from chunksink.rebuild.receipts import DeadLetter, Receipts
 from chunksink.rebuild.report import NotRemoved, RunOutcome
@@ -200,7 +200,7 @@ class Home:
 
     def sync(self, *, wrap: Wrap = lambda sink: sink, stage: Stage = silent, **options: Any) -> RunOutcome:
         """Sync a home that has a live generation."""
-        with writing(self.folder), self.session(wrap, stage) as session, self.embedder() as embedder:
+        with self.session(wrap, stage) as session, session.lock(), self.embedder() as embedder:
             live, outcome = live_generation(session) or session.state.live(), RunOutcome()
             sync_live(session, live, embedder, SyncOptions(**options), outcome)
             return outcome

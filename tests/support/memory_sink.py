@@ -70,7 +70,7 @@ class MemorySink:
 
     def content(self, build_id: str) -> MemoryContent:
         if build_id not in self._contents:
-            raise BuildMissing(f"the memory sink holds no build {build_id}: rebuild")
+            raise BuildMissing(f"the memory sink has no build {build_id}")
         return self._contents[build_id]
 
 

@@ -31,6 +31,13 @@ _KINDS = {
     b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "document of old Office (save it as DOCX, XLSX or PPTX) or an Outlook message",
 }
 """Kinds of binary files by their first bytes."""
+_MAIL = re.compile(
+    rb"(?:From .*\n)?(?:[\w-]+:.*\n(?:[ \t]+\S.*\n)*){0,200}?(?:From|Subject|MIME-Version|Content-[\w-]+):",
+    re.IGNORECASE,
+)
+_TRANSFER_ENCODING = re.compile(
+    rb"^Content-Transfer-Encoding:\s*(?:quoted-printable|base64)\b", re.IGNORECASE | re.MULTILINE
+)
 
 TO_UTF8 = (
     "convert it to UTF-8 with iconv -f ENCODING -t UTF-8 OLD > NEW; "
@@ -39,8 +46,9 @@ TO_UTF8 = (
 
 
 def decode(data: bytes) -> str:
-    """The text of a source in UTF-8, or in UTF-16 with a byte order mark. Raises SourceFailed for other encodings and
-    for binary data."""
+    """The text of a source in UTF-8, or in UTF-16 with a byte order mark. Raises SourceFailed for other encodings, for
+    binary data, and for mails and RTF, whose words are encoded."""
+    _refuse_encoded(data)
     try:
         if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             data = data.decode("utf-16").encode()
@@ -64,6 +72,15 @@ def refuse_binary(data: bytes) -> None:
         reason = f"{strange:,} of its {len(data):,} bytes are control characters; is it UTF-16 or binary?"
         remedy = "Convert UTF-16 (iconv -f UTF-16LE -t UTF-8 OLD > NEW), or leave the file out with --exclude"
         raise SourceFailed(CHUNKING_FAILED, f"{reason} {remedy}")
+
+
+def _refuse_encoded(data: bytes) -> None:
+    if data.startswith(b"{\\rtf"):
+        reason = "it is an RTF document, not text; save it as DOCX or plain text, or leave it out with --exclude"
+        raise SourceFailed(CHUNKING_FAILED, reason)
+    if _MAIL.match(data) and _TRANSFER_ENCODING.search(data):
+        remedy = "save the mail as plain text or the page as HTML, or leave the file out with --exclude"
+        raise SourceFailed(CHUNKING_FAILED, f"it is a mail or a saved web archive, whose text is encoded; {remedy}")
 
 
 def clean(text: str) -> str:

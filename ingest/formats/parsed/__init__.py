@@ -6,6 +6,7 @@ the parsed file. Families are sorted by folder, then path, so the order of the l
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ import orjson
 
 from chunksink.chunkbus.chunk import Record
 from chunksink.ingest import codes, record_fields
+from chunksink.ingest.errors import NotRead, RecordRefused
 from chunksink.ingest.formats.markdown.document import Structure
 from chunksink.ingest.formats.markdown.passages import Passage, cut
 from chunksink.ingest.formats.markdown.policy import CutByPolicy
@@ -23,7 +25,7 @@ from chunksink.ingest.formats.parsed.render import Renderer, Stretch
 from chunksink.ingest.formats.registry import Format, Match
 from chunksink.ingest.json_records import MAX_VALUE_BYTES, NumberedRecord, read_records
 from chunksink.ingest.model import Family, Item, Notice, Source
-from chunksink.ingest.record_documents import ChunkParts, CutDocument, Origin, make_family, store_then_chunk
+from chunksink.ingest.record_documents import ChunkParts, CutDocument, Origin, make_family
 from chunksink.ingest.spool import Spool
 
 _RULES_VERSION = "7"  # increase it with every change of rendering or of the fields of a chunk
@@ -60,7 +62,17 @@ class ParsedFormat(CutByPolicy, Format):
     def read(self, source: Source) -> Iterator[Item]:
         reader = _Reader(self, source)
         records = read_records(source.path, lambda record: bool(self.match(record)), MAX_VALUE_BYTES)
-        return store_then_chunk(records, reader.store, reader.chunk)
+        with closing(Spool()) as spool:
+            for found in records:
+                try:
+                    yield from [found] if isinstance(found, Notice) else reader.store(found, spool)
+                except RecordRefused as refusal:
+                    yield Notice(refusal.code, refusal.reason, found.line)
+            for line, data in spool.records():
+                try:
+                    yield from reader.chunk(orjson.loads(data), line)
+                except NotRead as refusal:
+                    yield Notice(refusal.code, refusal.reason, line)
 
 
 class _Reader:

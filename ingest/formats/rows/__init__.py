@@ -8,22 +8,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import orjson
-
-from chunksink.chunkbus import findings
 from chunksink.chunkbus.chunk import Record
 from chunksink.ingest import codes
+from chunksink.ingest.errors import NotRead
 from chunksink.ingest.formats.html import body_document, parse_html
 from chunksink.ingest.formats.markdown.passages import cut
 from chunksink.ingest.formats.markdown.policy import CutByPolicy
 from chunksink.ingest.formats.markdown.records import links_by_passage, text_of_passage
 from chunksink.ingest.formats.registry import Format, Match
-from chunksink.ingest.formats.rows.row import NAMES, Names, Row, is_row, read_row, row_metadata
+from chunksink.ingest.formats.rows.row import NAMES, Names, is_row, read_row, row_metadata
 from chunksink.ingest.formats.rows.separated_values import column_name, read_header, read_separated
 from chunksink.ingest.json_records import NumberedRecord, read_records
 from chunksink.ingest.model import Item, Notice, Source
-from chunksink.ingest.record_documents import ChunkParts, CutDocument, make_family, store_then_chunk
-from chunksink.ingest.spool import Spool
+from chunksink.ingest.record_documents import ChunkParts, CutDocument, make_family
 
 MAX_ROW_BYTES = 32 * 2**20
 _RULES_VERSION = "2"  # increase it with every change of how a text is read or of the fields of a chunk
@@ -55,7 +52,11 @@ class RowsFormat(CutByPolicy, Format):
 
     def read(self, source: Source) -> Iterator[Item]:
         reader = _Reader(self, source)
-        return store_then_chunk(reader.records(), reader.store, reader.chunk)
+        for found in reader.records():
+            try:
+                yield from [found] if isinstance(found, Notice) else reader.chunk(found.record, found.line)
+            except NotRead as refusal:
+                yield Notice(refusal.code, refusal.reason, found.line)
 
 
 def header_matches(path: Path) -> bool:
@@ -80,21 +81,10 @@ class _Reader:
             return read_separated(self._source.path, self._names["text"])
         return read_records(self._source.path, lambda record: bool(self._format.match(record)), MAX_ROW_BYTES)
 
-    def store(self, found: NumberedRecord, spool: Spool) -> Iterator[Notice]:
-        """Reports an earlier row that this one replaces."""
-        data = orjson.dumps(found.record)
-        replaced = spool.put(self._read(found.record, found.line).origin.family, (found.line, data))
-        if replaced and orjson.loads(replaced[1]) == orjson.loads(data):
-            reason = f"{self._position} {found.line} is the same row"
-            yield Notice(codes.RECORD_SUPERSEDED, reason, replaced[0], is_failure=False)
-        elif replaced:  # by a later version, or by another document
-            reason = f"{self._position} {found.line} replaces it: same id, other content; each row needs its own id"
-            yield Notice(findings.DUPLICATE_IDS, reason, replaced[0])
-
     def chunk(self, record: Record, line: int) -> Iterator[Item]:
         from chunksink.ingest.formats.markdown.structure import parse
 
-        row = self._read(record, line)
+        row = read_row(record, self._names, self._source, f"{self._position}={line}")
         document = body_document(parse_html(row.text).find("body"), str, Counter()) if row.is_html else parse(row.text)
         policy = self._format.policy
         passages = list(cut(document, policy))
@@ -108,6 +98,3 @@ class _Reader:
         left_out = {codes.TEXT_LEFT_OUT: others} if row.other_texts else {}
         cut_document = CutDocument(origin, document, passages, parts)
         return make_family(self._format, policy, self._source, cut_document, left_out, line)
-
-    def _read(self, record: Record, line: int) -> Row:
-        return read_row(record, self._names, self._source, f"{self._position}={line}")

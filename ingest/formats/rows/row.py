@@ -59,7 +59,10 @@ def is_row(record: Record, names: Names, *, is_alone: bool) -> bool:
 
 
 def read_row(record: Record, names: Names, source: Source, position: str) -> Row:
-    """Raises RecordRefused if the record has no text."""
+    """Raises RecordRefused if the record has no text, or a tenant that is neither a string nor an integer."""
+    for group in (record, record.get("metadata")):
+        if isinstance(group, dict) and type(group.get("tenant_id")) is int:  # not a boolean
+            group["tenant_id"] = str(group["tenant_id"])
     holder, key = _find_text(record, names["text"])
     text = holder.pop(key) or ""
     other_texts = []

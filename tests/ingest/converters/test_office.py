@@ -88,6 +88,27 @@ def test_sheets_are_sections_of_tables(book: Any) -> None:
     assert all(record["text"].startswith("| Name | Count | Day |\n| --- |") for record in later)
 
 
+@pytest.mark.parametrize(
+    ("value", "form", "shown"),
+    [
+        (1069, "00000", "01069"),
+        (-5, "000", "-005"),
+        (12.5, "000", "12.5"),
+        (0.075, "0.0%", "7.5%"),
+        (0.125, "0%", "13%"),
+        (0.19, "0.00 %", "19.00 %"),
+        (1e300, "0%", "1e+300"),
+        (7, "0", "7"),
+        (1234567, "#,##0", "1234567"),
+        (3.5, '#,##0.00 "€"', "3.5"),
+    ],
+)
+def test_number_is_shown_with_leading_zeros_or_as_percentage(value: float, form: str, shown: str, book: Any) -> None:
+    book.active.append(["x", value])
+    book.active["B1"].number_format = form
+    assert f"| x | {shown} |" in sheets(book).text
+
+
 def test_rows_beyond_limit_are_counted(book: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("chunksink.ingest.formats.office._MAX_SIZE", 10 * 70)
     for number in range(15):

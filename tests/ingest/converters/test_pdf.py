@@ -33,6 +33,53 @@ def test_chunks_have_numbers_of_their_pages() -> None:
     assert pages(many) == sorted(pages(many))
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "joined"),
+    [
+        ("K\\374hl-", "wasser", "Kühlwasser"),
+        ("DIN-", "Norm", "DIN-Norm"),
+        ("Bauteil XK-", "4711", "Bauteil XK-4711"),
+        ("die Ost-", "und Westseite", "die Ost- und Westseite"),
+        ("pre-", "or postwar", "pre- or postwar"),
+        ("Run-", "der Tisch", "Runder Tisch"),
+        ("Pflicht-", "undo", "Pflichtundo"),
+        ("www.example-", "site.de", "www.example-site.de"),
+        ("https://ex.com/a-", "b/c", "https://ex.com/a-b/c"),
+        ("max.muster-", "mann@ex.com", "max.muster-mann@ex.com"),
+        ("example-", "site.de", "example-site.de"),
+    ],
+)
+def test_hyphen_at_end_of_line_stays_unless_it_splits_a_word(first: str, second: str, joined: str) -> None:
+    assert portable(pdf(lines("See", first, second))).text == f"See\n{joined}"
+
+
+@pytest.mark.parametrize(("blank_lines", "end"), [(0, "Korrosionsschutz 1"), (2, "Korrosions-\nschutz 1")])
+def test_hyphen_at_end_of_text_is_not_joined_with_the_footer(blank_lines: int, end: str) -> None:
+    assert (
+        portable(pdf(lines("More about", "Korrosions-", *[""] * blank_lines, "schutz 1"))).text == f"More about\n{end}"
+    )
+
+
+def numbered_pages(*texts: str) -> bytes:
+    pages = (lines("ACME", f"Page {n} of 99", *text.split("/"), "Secret", str(n)) for n, text in enumerate(texts, 7))
+    return pdf(*pages)
+
+
+def test_headers_and_footers_that_most_pages_repeat_are_read_once() -> None:
+    found = portable(numbered_pages("One.", "Two", "goes on.", "Four."))
+    words = found.text.split()
+    assert words == ["ACME", "Page", "7", "of", "99", "One.", "Two", "goes", "on.", "Four.", "Secret", "10"]
+    assert pages(found) == [(1, 4)]
+    assert portable(numbered_pages("One.", "Two.")).text.count("ACME") == 2, "two pages show no rule"
+
+
+def test_lines_that_repeat_within_pages_or_differ_in_other_numbers_are_text() -> None:
+    rows = portable(pdf(*[lines("Value", "Value", "Value")] * 4))
+    assert rows.text.split() == ["Value"] * 12
+    bills = portable(pdf(*(lines(f"Bill {number}", f"Text {number}.") for number in (31, 77, 12))))
+    assert [number for number in ("31", "77", "12") if f"Bill {number}" in bills.text] == ["31", "77", "12"]
+
+
 def test_headings_are_those_of_outline_without_their_numbers() -> None:
     more = (
         "<< /Type /Outlines /First 5 0 R /Last 7 0 R /Count 3 >>",

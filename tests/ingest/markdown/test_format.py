@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from chunksink.chunkbus import findings
 from chunksink.chunkbus.identity import family_key, parent_id
 from chunksink.ingest.codes import (
     CHUNKING_FAILED,
@@ -15,7 +14,6 @@ from chunksink.ingest.codes import (
 )
 from chunksink.ingest.errors import SourceFailed
 from chunksink.ingest.formats.markdown import MarkdownFormat
-from chunksink.ingest.formats.markdown.document import Block, Kind, Structure
 from chunksink.ingest.formats.markdown.structure import parse
 from chunksink.ingest.model import Empty, Family, Item, Notice
 from tests.ingest.markdown.support import chunks_of, codes_of, items_of, normalise, source_of, texts_of
@@ -50,19 +48,6 @@ def test_read_without_text_yields_the_key_of_the_empty_family(tmp_path: Path, da
     assert isinstance(notice, Notice) and (notice.code, notice.is_failure) == (SOURCE_EMPTY, False)
     (chunk,) = chunks_of("Text", uri="a.md", tenant=tenant)
     assert empty == Empty(family_key(parent_id(chunk), tenant))
-
-
-def test_chunk_longer_than_a_line_of_a_partition_fails_its_source() -> None:
-    with pytest.raises(SourceFailed, match="chunk 1 ") as failure:
-        chunks_of("# Wide\n\n```\na" + " " * 9_000_000 + "b\n```\n")
-    assert failure.value.code == findings.LINE_TOO_LONG
-
-
-def test_title_that_json_cannot_carry_fails_its_source() -> None:
-    document = Structure("Text", (Block(Kind.PROSE, 0, 4, 0),), ((),), (), {"title": "\ud800"})
-    with pytest.raises(SourceFailed) as failure:
-        items_of(document, source_of(b""))
-    assert failure.value.code == findings.JSON_PARSE
 
 
 def test_notices_come_after_the_family_and_are_no_failures() -> None:
@@ -136,6 +121,38 @@ def test_decode_when_not_utf8_is_refused_with_the_remedy(data: bytes, reason: st
     with pytest.raises(SourceFailed, match=reason) as failure:
         chunks_of(data)
     assert failure.value.code == CHUNKING_FAILED
+
+
+MAIL = b"From: ada@ex.com\r\nReceived: here;\r\n  now\r\nSubject: Hi\r\n%s\r\n\r\nText.\r\n"
+TRANSFER = b"Content-Transfer-Encoding: %s"
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (MAIL % (TRANSFER % b"quoted-printable"), "a mail"),
+        (b"From MAILER-DAEMON Mon Nov 30\n" + MAIL % b"X: y" + MAIL % (TRANSFER.lower() % b"BASE64"), "a mail"),
+        (b"MIME-Version: 1.0\nContent-Type: multipart/related\n\n--x\n" + TRANSFER % b"base64\n", "saved web archive"),
+        (b"{\\rtf1\\ansi Words}", "an RTF document"),
+    ],
+)
+def test_mail_or_rtf_whose_words_are_encoded_is_refused(data: bytes, reason: str) -> None:
+    with pytest.raises(SourceFailed, match=f"{reason}.*--exclude") as failure:
+        chunks_of(data)
+    assert failure.value.code == CHUNKING_FAILED
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        MAIL % (TRANSFER % b"8bit"),
+        b"Mails:\n\n    " + TRANSFER % b"base64\n",
+        b"# Encodings\n\n" + TRANSFER % b"base64\n",
+        b"Write {\\rtf1 first.",
+    ],
+)
+def test_mail_in_plain_text_and_text_about_mails_are_read(data: bytes) -> None:
+    assert chunks_of(data)
 
 
 @pytest.mark.parametrize("codec", ["utf-16-le", "utf-16-be"])

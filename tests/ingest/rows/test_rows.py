@@ -17,6 +17,7 @@ from chunksink.ingest.formats.registry import Match
 from chunksink.ingest.formats.rows import RowsFormat, header_matches
 from chunksink.ingest.model import Empty
 from chunksink.ingest.record_documents import MAX_METADATA_BYTES
+from tests.ingest.bench import Bench
 from tests.ingest.reading import families, fields_of, names, notices, texts
 from tests.ingest.rows.samples import FORMAT, WHALES, chunks_of, read_file, read_rows
 
@@ -82,10 +83,18 @@ def test_arrays_and_lists_within_an_object_are_rows(tmp_path: Path, content: Any
     assert (names(items), notices(items)) == (expected, [])
 
 
-def test_last_row_of_an_id_counts_and_other_content_is_a_failure(tmp_path: Path) -> None:
-    items = read_rows(tmp_path, WHALES, {"id": 8, "text": "x"}, WHALES | {"text": "Later."}, {"id": 8, "text": "x"})
-    assert texts(items) == [["Later."], ["x"]]
-    assert notices(items) == [(1, findings.DUPLICATE_IDS, True), (2, codes.RECORD_SUPERSEDED, False)]
+@pytest.mark.parametrize(("later", "found"), [("Later.", {"a.jsonl#id=7": ["Later."]}), ("", {})])
+def test_last_row_of_an_id_counts_and_other_content_is_a_failure(
+    bench: Bench, later: str, found: dict[str, list[str]]
+) -> None:
+    eight = {"id": 8, "text": "x"}
+    bench.write("a.jsonl", [WHALES, eight, eight])
+    assert bench.ingest().failed == 0
+    bench.write("a.jsonl", [WHALES, eight, WHALES | {"text": later}, eight])
+    report = bench.ingest()
+    assert [(one.code, one.line) for one in report.failures] == [(findings.DUPLICATE_IDS, 3 if later else None)]
+    assert report.left_out.get(codes.RECORD_SUPERSEDED) == 1
+    assert bench.texts() == {f"docs/{name}": texts for name, texts in (found | {"a.jsonl#id=8": ["x"]}).items()}
 
 
 def test_bad_row_is_reported_and_the_others_are_read(tmp_path: Path) -> None:
@@ -95,6 +104,8 @@ def test_bad_row_is_reported_and_the_others_are_read(tmp_path: Path) -> None:
         b"{broken",
         {"id": 3, "text": "x", "notes": "y" * MAX_METADATA_BYTES},
         {"id": 4, "text": "x", "tenant_id": ["a"]},
+        {"id": 5, "text": "x", "tenant_id": True},
+        {"id": 6, "text": "x", "metadata": {"tenant_id": 1.5}},
         WHALES,
     ]
     items = read_rows(tmp_path, *rows)
@@ -104,7 +115,7 @@ def test_bad_row_is_reported_and_the_others_are_read(tmp_path: Path) -> None:
         (2, findings.FIELD_MISSING, True),
         (3, findings.JSON_PARSE, True),
         (4, findings.LINE_TOO_LONG, True),
-        (5, findings.WRONG_TYPE, True),
+        *((line, findings.WRONG_TYPE, True) for line in (5, 6, 7)),
     ]
 
 
@@ -183,6 +194,14 @@ def test_tenants_are_apart(tmp_path: Path) -> None:
     assert ours[0]["chunk_id"] != theirs[0]["chunk_id"]
     about = {"tenant_id": None, "metadata": {"tenant_id": "inner"}}
     assert chunks_of(tmp_path, WHALES | about)[0]["tenant_id"] == "inner"
+
+
+@pytest.mark.promise(11)
+def test_tenant_may_be_an_integer(tmp_path: Path) -> None:
+    for about in (lambda tenant: {"tenant_id": tenant}, lambda tenant: {"metadata": {"tenant_id": tenant}}):
+        number, text = (chunks_of(tmp_path, WHALES | about(tenant)) for tenant in (42, "42"))
+        assert number[0]["tenant_id"] == "42"
+        assert number == text
 
 
 @pytest.mark.parametrize(

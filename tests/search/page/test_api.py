@@ -13,10 +13,12 @@ import pytest
 from starlette.testclient import TestClient
 
 from chunksink.embeddings.rerankers import open_reranker
+from chunksink.search.answer import OWN_FIELDS
 from chunksink.search.legs import Legs
 from chunksink.search.page import readiness, site, workers
 from chunksink.search.page.app import make_app
 from chunksink.search.page.callers import Caller
+from chunksink.search.page.form import PARAMETERS
 from chunksink.search.page.site import HIDDEN
 from chunksink.search.rerank import Reranking
 from chunksink.settings.rerank import RerankOptions
@@ -114,7 +116,7 @@ def test_sources_with_the_same_text_match_the_description(tmp_path: Path) -> Non
         (hit,) = content["hits"]
         for other in hit["same_text"]:
             whole = client.get("/api/chunk", params={"id": other["chunk_id"]}).json()
-            assert whole == other | {"text": hit["text"], "before": [], "after": []}
+            assert (other | {"text": hit["text"], "before": [], "after": []}).items() <= whole.items()
     assert {one["source_uri"] for one in (hit, *hit["same_text"])} == {f"v{n}/a.md" for n in range(3)}
 
 
@@ -164,6 +166,33 @@ def test_invalid_parameter_is_refused_and_named(client: TestClient, parameters: 
     if not parameters.startswith(api_only):
         assert page.status_code == 400
         assert "notice bad" in page.text
+
+
+@pytest.mark.parametrize("value", ["", "%20"])
+@pytest.mark.parametrize("name", [parameter.name for parameter in PARAMETERS if parameter.name != "q"])
+def test_an_empty_value_is_refused_by_the_api_and_ignored_by_the_page(
+    client: TestClient, name: str, value: str
+) -> None:
+    answer = client.get(f"/api/search?q=cat&{name}={value}")
+    assert answer.status_code == 400
+    assert_described(client, "/api/search", "400", answer.json())
+    assert client.get(f"/?q=cat&{name}={value}").status_code == 200
+
+
+def test_hits_and_chunks_have_the_fields_by_which_they_can_be_filtered(client: TestClient) -> None:
+    (hit,) = client.get("/api/search?q=hunts&mode=keyword&context=1&filter=language%3Den").json()["hits"]
+    found = client.get("/api/chunk", params={"id": hit["chunk_id"], "context": 1}).json()
+    expected = {"language": "en", "tags": ["pets", "home"], "path": "docs/cats.md", "source_type": "md"}
+    for one in (hit, found):
+        assert expected.items() <= one.items()
+        assert not {"year", "authors", "tenant_key"} & one.keys(), "no value, or not about the document"
+    for neighbour in (*found["before"], *hit["context"]["after"]):
+        assert not expected.keys() & neighbour.keys()
+    for name in OWN_FIELDS:
+        for value in hit[name] if isinstance(hit.get(name), list) else [hit[name]] if name in hit else []:
+            condition = f"{name}={str(value).lower() if isinstance(value, bool) else value}"
+            again = client.get("/api/search", params={"q": "hunts", "mode": "keyword", "filter": condition})
+            assert [one["chunk_id"] for one in again.json()["hits"]] == [hit["chunk_id"]]
 
 
 @pytest.mark.parametrize(

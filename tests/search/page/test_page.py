@@ -1,6 +1,7 @@
 """The HTML of the page: its content, and the targets of its links."""
 
 import re
+import shutil
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
@@ -11,13 +12,14 @@ import pytest
 from starlette.testclient import TestClient
 
 from chunksink.search.answer import Answer, hit_of
+from chunksink.search.facets import IN_EVERY_DOCUMENT
 from chunksink.search.fusion import Share
 from chunksink.search.legs import Legs
-from chunksink.search.page import views
+from chunksink.search.page import pages, views
 from chunksink.search.page.app import make_app
 from chunksink.search.page.drawer import drawers
 from chunksink.search.page.form import PARAMETERS, SearchForm, read
-from chunksink.sinks.reader import Piece, Sort
+from chunksink.sinks.reader import FacetValue, Piece, Sort
 from tests.search.page.support import LegAnswers, client_of, client_over, report, site_over
 from tests.search.support import document, family
 
@@ -37,6 +39,19 @@ def test_hit_shows_title_place_and_legs(client: TestClient) -> None:
     assert re.search(crumbs, page)
     assert re.search(r'badge words">keyword 1</span>\s*<span class="badge meaning">semantic \d', page)
     assert "<strong>Sources 1 to 10 of 25</strong>" in page
+
+
+def test_pages_do_not_change_if_the_installed_files_do(
+    legs: Legs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed = Path(shutil.copytree(pages.TEMPLATES, tmp_path / "templates"))
+    monkeypatch.setattr(pages, "TEMPLATES", installed)
+    with client_of(make_app(site_over(LegAnswers(legs)))) as client:
+        for template in installed.iterdir():
+            template.write_text("{{ of_another_version }}")
+        for path, code in {"/?q=cat": 200, "/status": 200, "/nowhere": 404}.items():
+            answer = client.get(path)
+            assert (answer.status_code, "<html" in answer.text) == (code, True)
 
 
 def test_snippet_of_a_text_without_spaces_begins_before_the_match() -> None:
@@ -198,6 +213,23 @@ def test_passage_page_shows_the_neighbours_and_marks_matches(client: TestClient)
     without_match = client.get(unescape(title[1]).replace("hunts", "zyzzyva")).text
     assert re.findall(r'id="found">(.*)\n', without_match) == ["<p>a cat hunts at night</p>"]
     assert client.get("/chunk?id=nowhere").status_code == 404
+
+
+def test_passage_page_marks_the_words_that_replaced_misspelt_ones(client: TestClient) -> None:
+    page = client.get("/?q=huntts&mode=keyword").text
+    title = re.search(r'class="title" href="([^"]*)"', page)
+    assert title is not None
+    assert "<mark>hunts</mark>" in page
+    assert '<mark id="found">hunts</mark>' in client.get(unescape(title[1])).text
+
+
+@pytest.mark.parametrize(
+    ("counts_all", "shown"), [(True, "Sources 1 to 2 of 85"), (False, "Sources 1 to 2 of at least 85")]
+)
+def test_total_is_exact_only_if_all_hits_were_counted(counts_all: bool, shown: str) -> None:
+    facets = {IN_EVERY_DOCUMENT: [FacetValue("chunks.v1", 85)]}
+    found = replace(answer("scores", (2.0, ()), (1.0, ())), more=True, facets=facets, counts_all=counts_all)
+    assert views.outcome(found, SearchForm()) == shown
 
 
 def test_status_page_shows_the_report(client: TestClient) -> None:

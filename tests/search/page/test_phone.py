@@ -38,7 +38,7 @@ def test_page_fits_a_phone(open_page: Any, path: str, script: bool) -> None:
     assert page.evaluate(BEYOND, PHONE["width"] + 1) == []
 
 
-@pytest.mark.parametrize("path", sampled(["/?q=cat+sleeps", "/?q=%22no+such+phrase%22", "/"], 2))
+@pytest.mark.parametrize("path", sampled(["/?q=cat+sleeps", "/?q=%22no+such+phrase%22", "/?q=huntts", "/"], 2))
 def test_targets_on_a_phone_are_large_enough(open_page: Any, path: str) -> None:
     page = open_page(path, viewport=PHONE, is_mobile=True, has_touch=True)
     if page.locator("#facets > summary").is_visible():
@@ -59,3 +59,8 @@ def test_filters_on_a_phone_are_folded_and_stay_open_once_opened(open_page: Any)
     assert page.get_by_role("checkbox", name="txt").is_visible()
     wide = open_page("/?q=cat&mode=keyword", viewport={"width": 1100, "height": 700})
     assert wide.get_by_role("checkbox", name="txt").is_visible()
+
+
+def test_suggestion_on_a_phone_has_a_space_before_its_words(open_page: Any) -> None:
+    page = open_page("/?q=huntts", viewport=PHONE, is_mobile=True, has_touch=True)
+    assert page.locator(".notice a").inner_text() == "Search for hunts"

@@ -104,12 +104,12 @@ def test_family_removed_by_another_process_is_not_confirmed(build: JsonlBuild, f
     build.replace([NEW])
     shutil.rmtree(folder / PENDING)
     for _ in range(2):
-        with pytest.raises(BuildBroken, match="run the command again or rebuild"):
+        with pytest.raises(BuildBroken):
             build.flush()
     fill(build, [NEW])
     assert hashes_in(build) == hashes_of([NEW])
     shutil.rmtree(folder / FAMILIES)
-    with pytest.raises(BuildBroken, match="run the command again or rebuild"):
+    with pytest.raises(BuildBroken):
         hashes_in(build)
 
 

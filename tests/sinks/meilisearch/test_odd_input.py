@@ -102,6 +102,6 @@ def test_settings_without_our_filters_name_the_remedy(left: list[Any], server: S
         sink.reader(build_id).search("beta", 10, [Filter("extension", any_of=("md",))])
     with pytest.raises(Refused, match=remedy):
         sink.reader(build_id).facets("beta", ["extension"])
-    assert "filterableAttributes" in sink.update_settings(build_id)
+    assert "filterableAttributes" in sink.update_settings(build_id).names
     build.replace([family("a", BETA, version="2")])
     assert build.flush() == []
