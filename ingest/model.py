@@ -68,12 +68,14 @@ class Notice:
     `code` is one of `codes` or of the contract's findings. Failures are reported one by one, up to a limit for each
     file; other notices are only counted. If some records of a family were not read, the family keeps its last good
     chunks while they are of the same version and more numerous; otherwise the records that were read replace them.
-    `line` is a line, or the number of a record in an array."""
+    `line` is a line, or the number of a record in an array. `family` is the key of a family that was not read because
+    of a failure: an earlier one with this key in the file does not count either."""
 
     code: str
     reason: str
     line: int | None = None
     is_failure: bool = True
+    family: str | None = None
 
 
 Item = Family | Empty | Notice

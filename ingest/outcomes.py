@@ -13,8 +13,8 @@ from chunksink.ingest.classify import UNKNOWN
 from chunksink.ingest.codes import RECORD_SUPERSEDED, SCAN_WITHOUT_TEXT, SOURCE_EMPTY
 from chunksink.ingest.discover import Discovery
 from chunksink.ingest.formats.registry import Format
-from chunksink.ingest.model import Notice
-from chunksink.ingest.read import Reading, Stamp, rows_of
+from chunksink.ingest.model import FamilySummary, Notice
+from chunksink.ingest.read import REFUSED, Reading, Stamp, rows_of
 from chunksink.ingest.reconcile import NOT_IN_FILE, VANISHED, Missing
 from chunksink.ingest.report import Failure, IngestReport, Outcome
 from chunksink.ingest.roots import Roots
@@ -23,6 +23,7 @@ from chunksink.ingest.write import Notices, Written
 
 _NAMED_SOURCES = 20
 """The number of sources of each code that the report names."""
+_DIGEST = FamilySummary._fields.index("digest")
 
 
 class Outcomes:
@@ -55,13 +56,16 @@ class Outcomes:
         spool = os.fsencode(f"{reading.spool}.chunks")
         for place, (line, *row) in enumerate(rows_of(reading)):
             earlier = self._db.execute(_REMOVE_DRAFT, (row[0], reading.uri)).fetchone()
+            if row[1:] == [REFUSED]:  # the family keeps its former chunks
+                self._db.execute("delete from empty where family = ? and uri = ?", (row[0], reading.uri))
+                continue
             if len(row) == 1:
                 self._db.execute("insert or ignore into empty values (?, ?)", (row[0], reading.uri))
             else:
                 self._db.execute(_DRAFT, (*row, spool, reading.uri, place))
             if earlier:
                 name, digest = earlier
-                reading.add(_superseded(name, line, is_equal=digest in row))  # an empty family has no digest
+                reading.add(_superseded(name, line, is_equal=row[_DIGEST:][:1] == [digest]))  # an empty family has none
         outcome, error = Outcome.PROCESSED, reading.reported[0].code if reading.reported else None
         if not reading.families:
             outcome = Outcome.FAILED if reading.failures else Outcome.EMPTY

@@ -33,6 +33,8 @@ from chunksink.ingest.report import Failure
 _BATCH_BYTES = 2 * 2**20
 _BATCH_FILES = 64
 _IN_FLIGHT = 32
+REFUSED = "refused"
+"""In place of the columns of a family: it was not read."""
 _CHANGED = "was written to while it was read: run again when its writer has finished"
 _MOST_REPORTED = 1000
 """Failures of one file that are reported one by one; all are counted."""
@@ -150,7 +152,8 @@ def _read(job: Job, stamp: Stamp, spool: str, chunks: BinaryIO, rows: BinaryIO, 
                 row = item if isinstance(item, Notice) else _row(item, job, stamp, before.mtime_ns, chunks)
                 if isinstance(row, Notice):
                     reading.add(row)
-                else:
+                    row = [None, row.family, REFUSED] if row.family else []
+                if row:
                     rows.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
                     reading.families += isinstance(item, Family)
         reading.signature = _signature_after(job, before, started_ns)

@@ -102,6 +102,12 @@ class Survey:
     first_unread: dict[str, Unread] = field(default_factory=dict)
     unmapped: Counter[str] = field(default_factory=Counter)
     candidates: dict[str, Candidate] = field(default_factory=dict)
+    _names: dict[str, set[str]] = field(default_factory=dict)
+    """The different members of each object in the metadata."""
+    _split: Counter[str] = field(default_factory=Counter)
+    """How many chunks have an object at this path, counted by its members."""
+    _whole: set[str] = field(default_factory=set)
+    """Objects with more than `MAX_CHOICES` different members: their keys are ids, so each counts as one path."""
 
     def proposals(self) -> list[list[str]]:
         """Tables `[fields.NAME]` for the metadata that no field reads; the most frequent first."""
@@ -128,21 +134,42 @@ class Survey:
                 self.unread[rule.name] += 1
                 self.first_unread.setdefault(rule.name, Unread(path, by_path[path], partition, line))
         used = {".".join(custom.keys) for custom in self.fields.fields}
-        for path, value in _members(by_path):
+        for path, value in self._members(by_path):
             if path in _USED or path in used or path.startswith("provenance.") or not _has_value(path, value):
                 continue
             self.unmapped[path] += 1
-            if path.startswith("metadata.") and (path in self.candidates or len(self.candidates) < _MOST_CANDIDATES):
+            if path in self._whole:
+                self.unmapped[path] += self._split.pop(path, 0)
+            elif path.startswith("metadata.") and (path in self.candidates or len(self.candidates) < _MOST_CANDIDATES):
                 self.candidates.setdefault(path, Candidate()).take(value)
 
+    def _members(self, by_path: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+        """The values by path. An object in the metadata is replaced by its members, unless its keys are ids."""
+        for path, value in by_path.items():
+            if not (isinstance(value, dict) and value and path.startswith("metadata.")):
+                yield path, value
+                continue
+            members = {name: member for name, member in value.items() if "." not in name}
+            if path not in self._whole:
+                names = self._names.setdefault(path, set())
+                names.update(members)
+                if len(names) > MAX_CHOICES:
+                    self._make_whole(path)
+            if path in self._whole:
+                yield path, value
+            else:
+                self._split[path] += 1
+                yield from self._members({f"{path}.{name}": member for name, member in members.items()})
 
-def _members(by_path: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The values by path. An object in the metadata is replaced by its members."""
-    for path, value in by_path.items():
-        if isinstance(value, dict) and value and path.startswith("metadata."):
-            yield from _members({f"{path}.{name}": member for name, member in value.items() if "." not in name})
-        else:
-            yield path, value
+    def _make_whole(self, path: str) -> None:
+        """From now on counts the object as one path, and forgets its members."""
+        self._whole.add(path)
+        self.candidates.pop(path, None)
+        del self._names[path]
+        counted: tuple[dict[str, Any], ...] = (self.unmapped, self.candidates, self._names, self._split)
+        for by_path in counted:
+            for below in [one for one in by_path if one.startswith(f"{path}.")]:
+                del by_path[below]
 
 
 def _new_name(key: str, taken: frozenset[str]) -> str:

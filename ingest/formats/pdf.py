@@ -2,10 +2,9 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
-from itertools import chain
 from typing import Any
 
 from chunksink.ingest.codes import CHUNKING_FAILED, SCAN_WITHOUT_TEXT
@@ -29,6 +28,9 @@ _MOST_LINE_GAP = 1.5
 _LEAST_REPEATING_PAGES = 3
 _MOST_RUNNING_LINES = 3
 _MOST_RUNNING_CHARACTERS = 200
+_WORD = re.compile(r"[^\W\d_]+")
+_PAGE_NUMBER = re.compile(r"\b(?:page|pg|p|seite|s|blatt|pagina|página|pag|pág)\b[ .:]*(\d{1,9})", re.IGNORECASE)
+_ONLY_NUMBER = re.compile(r"[\W_]*(\d{1,9})(?:[\W_]|\d|\b(?:of|von|sur|de|di)\b)*", re.IGNORECASE)
 _WITHOUT_TEXT = "pages without text"
 
 
@@ -40,7 +42,7 @@ class PdfFormat(DocumentFormat):
     mime_type = "application/pdf"
     libraries = ("pypdfium2",)
     extra = "pdf"
-    rules = "3"
+    rules = "4"
     place_name = "page"
 
     def convert(self, data: bytes, left_out: Counter[str]) -> tuple[Structure, Places]:
@@ -50,7 +52,7 @@ class PdfFormat(DocumentFormat):
             outline = _outline(pdf)
             texts = (_page_text(pdf, number, left_out) for number in range(len(pdf)))
             pages = [[one_line(line) for line in text.strip().split("\n")] for text in texts]
-            _drop_running_lines(pages)
+            _drop_running_lines(pages, outline)
             for number, lines in enumerate(pages):
                 keys = [(number, _letters(line)) for line in lines]
                 levels = {index: outline[key] for index, key in enumerate(keys) if key in outline}
@@ -85,16 +87,17 @@ def _outline(pdf: Any) -> dict[tuple[int | None, str], int]:
 
 def _letters(text: str) -> str:
     """The letters only: outlines often omit the numbers of headings."""
-    return "".join(re.findall(r"[^\W\d_]+", text.casefold()))
+    return "".join(_WORD.findall(text.casefold()))
 
 
-def _drop_running_lines(pages: Sequence[list[str]]) -> None:
-    """Removes headers and footers, except the first header and the last footer."""
-    headers, footers = _running_lines(pages), _running_lines([lines[::-1] for lines in pages])
-    for number in [number for number, depth in enumerate(headers) if depth][1:]:
-        del pages[number][: headers[number]]
-    for number in [number for number, depth in enumerate(footers) if depth][:-1]:
-        del pages[number][-footers[number] :]
+def _drop_running_lines(pages: Sequence[list[str]], outline: Mapping[tuple[int | None, str], int]) -> None:
+    """Removes headers and footers, except the first header, the last footer, and headings."""
+    headers = [(number, slice(depth)) for number, depth in enumerate(_running_lines(pages)) if depth]
+    from_below = _running_lines([lines[::-1] for lines in pages])
+    footers = [(number, slice(-depth, None)) for number, depth in enumerate(from_below) if depth]
+    for number, place in headers[1:] + footers[:-1]:
+        lines = pages[number]
+        lines[place] = [line for line in lines[place] if (number, _letters(line)) in outline]
 
 
 def _running_lines(pages: Sequence[list[str]]) -> list[int]:
@@ -102,23 +105,25 @@ def _running_lines(pages: Sequence[list[str]]) -> list[int]:
     more than twice are text."""
     depths = [0] * len(pages)
     for depth in range(_MOST_RUNNING_LINES if len(pages) >= _LEAST_REPEATING_PAGES else 0):
-        keys = {
-            page: _keys(lines[depth], page) for page, lines in enumerate(pages) if depths[page] == depth < len(lines)
-        }
-        counts = Counter(chain.from_iterable(keys.values()))
-        common = {key for key, count in counts.items() if count * 2 > len(pages)}
-        everywhere = Counter(
-            key for page, lines in enumerate(pages) for line in lines for key in _keys(line, page) & common
-        )
-        for page, own in keys.items():
-            depths[page] += any(everywhere[key] <= 2 * len(pages) for key in own & common)
+        reached = [page for page, lines in enumerate(pages) if depths[page] == depth < len(lines)]
+        keys = {page: _key(pages[page][depth], page) for page in reached}
+        common, count = next(iter(Counter(keys.values()).most_common(1)), ("", 0))
+        if count * 2 <= len(pages):
+            break
+        everywhere = sum(_key(line, page) == common for page, lines in enumerate(pages) for line in lines)
+        if everywhere > 2 * len(pages):
+            break
+        for page, key in keys.items():
+            depths[page] += key == common
     return depths
 
 
-def _keys(line: str, page: int) -> set[str]:
-    """The line, and the line with each of its numbers, which may be that of the page, less the page's index."""
-    numbers = re.finditer(r"\d{1,9}", line) if len(line) <= _MOST_RUNNING_CHARACTERS else ()
-    return {line, *(f"{line[: one.start()]}\0{int(one[0]) - page}\0{line[one.end() :]}" for one in numbers)}
+def _key(line: str, page: int) -> str:
+    """The line. The number of its page, which follows a word for pages or stands alone, is reduced by the page's
+    index."""
+    if len(line) > _MOST_RUNNING_CHARACTERS or not (found := _PAGE_NUMBER.search(line) or _ONLY_NUMBER.fullmatch(line)):
+        return line
+    return f"{line[: found.start(1)]}\0{int(found[1]) - page}{line[found.end(1) :]}"
 
 
 def _page_text(pdf: Any, number: int, left_out: Counter[str]) -> str:
@@ -153,7 +158,10 @@ def _without_hyphens(run: re.Match[str]) -> str:
     def shown(sign: re.Match[str]) -> str:
         if not is_address and _SUSPENDED.match(run[0], sign.end()):
             return "- "
-        rest = run[0][sign.end() : sign.end() + 1]
-        return "-" if is_address or rest.isupper() or rest.isdigit() else ""
+        rest = run[0][sign.end() : sign.end() + 2]
+        around = run[0][sign.start() - 1 : sign.start()] + rest
+        is_within_capitals = len(around) == 3 and around.isalpha() and around.isupper()
+        is_joint = rest[:1].isdigit() or (rest[:1].isupper() and not is_within_capitals)
+        return "-" if is_address or is_joint else ""
 
     return _HYPHEN.sub(shown, run[0])

@@ -143,8 +143,8 @@ def _load(entry: EntryPoint) -> Format:
         raise TypeError("it is not a subclass of Format")
     if one.name != entry.name:
         raise ValueError(f"its `name` is {one.name!r}, not {entry.name!r}")
-    if wrong := [suffix for suffix in one.suffixes if not suffix.startswith(".") or suffix != suffix.lower()]:
-        raise ValueError(f"suffixes begin with a dot and are in lower case: {wrong[0]!r}")
+    if wrong := [suffix for suffix in one.suffixes if suffix.rfind(".") != 0 or suffix != suffix.lower()]:
+        raise ValueError(f"suffixes begin with their only dot and are in lower case, unlike {wrong[0]!r}")
     return one
 
 

@@ -230,6 +230,7 @@ class Mine(Format):
         ("mine", MINE.replace("suffixes =", "endings =")),
         ("mine", MINE.replace("('.mine',)", "'.mine'")),
         ("mine", MINE.replace(".mine", ".Mine")),
+        ("mine", MINE.replace(".mine", ".nb.mine")),  # only the last suffix of a file counts
         ("mine", MINE.replace(".mine", ".note")),  # a suffix of another package's format
     ],
 )

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from chunksink.sinks.survey import FIELDS, Survey, Unread
+from chunksink.sinks.survey import FIELDS, MAX_CHOICES, Survey, Unread
 from chunksink.sinks.values import MAX_MEMBERS
 from tests.support.chunks import chunk, project
 
@@ -95,3 +95,12 @@ def test_member_of_an_object_in_the_metadata_is_proposed() -> None:
     found = survey(*[{"metadata": {"owner": {"team": {"name": "red"}, "": {}}}}] * 4)
     assert dict(found.unmapped) == {"metadata.owner.team.name": 4}
     assert found.proposals() == [["[fields.owner_team_name]", 'path = "metadata.owner.team.name"', "facet = true"]]
+
+
+@pytest.mark.parametrize("per_chunk", [1, MAX_CHOICES + 1])
+def test_object_whose_keys_are_ids_is_one_path(per_chunk: int) -> None:
+    users = [[f"user{number}-{each}" for each in range(per_chunk)] for number in range(2 * MAX_CHOICES)]
+    votes = [{"votes": {name: {"up": 1} for name in names}, "team": "red"} for names in users]
+    found = survey({"metadata": {"votes": "none"}}, *({"metadata": metadata} for metadata in votes))
+    assert dict(found.unmapped) == {"metadata.votes": 2 * MAX_CHOICES + 1, "metadata.team": 2 * MAX_CHOICES}
+    assert found.proposals() == [["[fields.team]", "facet = true"]]

@@ -16,7 +16,7 @@ from chunksink.ingest.formats.markdown.passages import cut
 from chunksink.ingest.formats.markdown.policy import CutByPolicy
 from chunksink.ingest.formats.markdown.records import links_by_passage, text_of_passage
 from chunksink.ingest.formats.registry import Format, Match
-from chunksink.ingest.formats.rows.row import NAMES, Names, is_row, read_row, row_metadata
+from chunksink.ingest.formats.rows.row import NAMES, Names, Row, is_row, read_row, row_metadata
 from chunksink.ingest.formats.rows.separated_values import column_name, read_header, read_separated
 from chunksink.ingest.json_records import NumberedRecord, read_records
 from chunksink.ingest.model import Item, Notice, Source
@@ -82,9 +82,15 @@ class _Reader:
         return read_records(self._source.path, lambda record: bool(self._format.match(record)), MAX_ROW_BYTES)
 
     def chunk(self, record: Record, line: int) -> Iterator[Item]:
+        row = read_row(record, self._names, self._source, f"{self._position}={line}")
+        try:
+            yield from self._chunk(row, line)
+        except NotRead as refusal:
+            yield Notice(refusal.code, refusal.reason, line, family=row.origin.family)
+
+    def _chunk(self, row: Row, line: int) -> Iterator[Item]:
         from chunksink.ingest.formats.markdown.structure import parse
 
-        row = read_row(record, self._names, self._source, f"{self._position}={line}")
         document = body_document(parse_html(row.text).find("body"), str, Counter()) if row.is_html else parse(row.text)
         policy = self._format.policy
         passages = list(cut(document, policy))

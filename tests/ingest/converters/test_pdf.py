@@ -38,6 +38,11 @@ def test_chunks_have_numbers_of_their_pages() -> None:
     [
         ("K\\374hl-", "wasser", "Kühlwasser"),
         ("DIN-", "Norm", "DIN-Norm"),
+        ("INTRO-", "DUCTION", "INTRODUCTION"),
+        ("K\\304HL-", "\\334BERLAUF", "KÄHLÜBERLAUF"),
+        ("Plan-", "B", "Plan-B"),
+        ("PLAN-", "B", "PLAN-B"),
+        ("Vitamin-", "DEF", "Vitamin-DEF"),
         ("Bauteil XK-", "4711", "Bauteil XK-4711"),
         ("die Ost-", "und Westseite", "die Ost- und Westseite"),
         ("pre-", "or postwar", "pre- or postwar"),
@@ -78,6 +83,36 @@ def test_lines_that_repeat_within_pages_or_differ_in_other_numbers_are_text() ->
     assert rows.text.split() == ["Value"] * 12
     bills = portable(pdf(*(lines(f"Bill {number}", f"Text {number}.") for number in (31, 77, 12))))
     assert [number for number in ("31", "77", "12") if f"Bill {number}" in bills.text] == ["31", "77", "12"]
+
+
+@pytest.mark.parametrize("word", ["Invoice", "Day", "Page ACME", "Section of"])
+def test_numbers_beside_other_words_are_not_page_numbers(word: str) -> None:
+    first = [f"{word} {number}" for number in range(2001, 2006)]
+    found = portable(pdf(*(lines(line, f"Text {line[-1]}.") for line in first)))
+    assert [line for line in found.text.splitlines() if line.startswith(word)] == first
+
+
+@pytest.mark.parametrize(
+    ("header", "footer"),
+    [
+        ("Seite {}", "- {} -"),
+        ("p. {}", "{} / 99"),
+        ("S. {} von 9", "Page {} of 9"),
+        ("ACME", "VERTRAULICH - Seite {} von 9"),
+    ],
+)
+def test_page_numbers_are_read_once(header: str, footer: str) -> None:
+    found = portable(pdf(*(lines(header.format(n), f"Text {n}x.", footer.format(n)) for n in range(1, 6))))
+    texts = [header.format(1), *(f"Text {n}x." for n in range(1, 6)), footer.format(5)]
+    assert [line for line in found.text.splitlines() if line] == texts
+
+
+def test_headings_of_the_outline_are_no_headers() -> None:
+    marks = [f"<< /Title (Notes) /Parent 4 0 R /Dest [{10 + 2 * n} 0 R /Fit] /Next {6 + n} 0 R >>" for n in range(5)]
+    more = ("<< /Type /Outlines /First 5 0 R /Last 9 0 R /Count 5 >>", *marks)
+    texts = [lines("ACME", "Notes", f"Text {'abcde'[n]}.") for n in range(5)]
+    found = portable(pdf(*texts, more=more, catalog="/Outlines 4 0 R"))
+    assert (found.text.count("Notes"), found.text.count("ACME")) == (5, 1)
 
 
 def test_headings_are_those_of_outline_without_their_numbers() -> None:

@@ -97,6 +97,29 @@ def test_last_row_of_an_id_counts_and_other_content_is_a_failure(
     assert bench.texts() == {f"docs/{name}": texts for name, texts in (found | {"a.jsonl#id=8": ["x"]}).items()}
 
 
+@pytest.mark.parametrize(
+    ("older", "refused", "code"),
+    [
+        ("Older.", {"text": "x", "notes": "y" * MAX_METADATA_BYTES}, findings.LINE_TOO_LONG),
+        ("", {"text": "x", "notes": "y" * MAX_METADATA_BYTES}, findings.LINE_TOO_LONG),
+        ("Older.", {"html": "<b>" * 20_000 + "x"}, codes.CHUNKING_FAILED),
+    ],
+)
+def test_refused_last_row_of_an_id_keeps_the_former_chunks(
+    bench: Bench, older: str, refused: Record, code: str
+) -> None:
+    bench.write("a.jsonl", [{"id": 7, "text": "Good."}])
+    bench.ingest()
+    bench.write("a.jsonl", [{"id": 7, "text": older}, {"id": 7, **refused}])
+    for prune in (False, True):
+        report = bench.ingest(prune=prune, checksum=True)
+        assert bench.texts() == {"docs/a.jsonl#id=7": ["Good."]}
+    bench.write("a.jsonl", [{"id": 7, **refused}, {"id": 7, "text": "New."}])
+    report = bench.ingest()
+    assert [(one.code, one.line) for one in report.failures] == [(code, 1)]
+    assert bench.texts() == {"docs/a.jsonl#id=7": ["New."]}
+
+
 def test_bad_row_is_reported_and_the_others_are_read(tmp_path: Path) -> None:
     rows: list[Record | bytes] = [
         {"id": 1, "name": "no text"},
