@@ -179,8 +179,8 @@ class Inventory:
         return min(int(count) for (count,) in counts)
 
     def split_families(self, root: BusRoot) -> Iterator[SplitFamily]:
-        """Versions of a family of which a partition has only a part: fewer different ids than the `chunk_count`, or
-        another partition has chunks of the same version with other ids. (With a common id, they count as copies.)
+        """Versions that are incomplete in a partition. It has fewer ids than the `chunk_count`, or shares no id with
+        another partition that has the same version. (Partitions that share an id are copies.)
 
         Partitions with a refused line are left out, because that line may be the missing one.
         """

@@ -89,7 +89,7 @@ class BusRoot:
         return self.manifests / f"{check_partition_key(key)}{_MANIFEST}"
 
     def folders(self) -> tuple[Path, ...]:
-        """All folders that writers use, with that of the links that `ingest` finds in sources. A bucket has none."""
+        """All folders that writers use, including the one for the links that `ingest` finds. A bucket has none."""
         return self.path, self.canonical, self.manifests, self.path / "links"
 
     @property

@@ -82,7 +82,7 @@ class HomeCollector(Collector):
         times = {depth: now - age for depth, (age, _) in verified.items() if age is not None}
         yield _gauge("last_verify_timestamp_seconds", "Start of the last verify of the live builds.", times, "depth")
         good = {depth: verdict in NO_DRIFT for depth, (_, verdict) in verified.items() if verdict is not None}
-        yield _gauge("last_verify_success", "Whether that verify found no difference.", good, "depth")
+        yield _gauge("last_verify_success", "Whether that verify found no drift.", good, "depth")
         yield _gauge("drift", "Whether differences were found and not repaired since.", fresh.has_drift)
 
     def _work(self, status: HomeStatus) -> Iterator[Metric]:

@@ -241,7 +241,7 @@ def _verify_rows(status: HomeStatus) -> Iterator[ReportRow]:
 
 def _run(run: RunRecord) -> ReportRow:
     took = f" in {run.seconds:.1f} s" if run.seconds is not None else ""
-    tone: Tone = "" if run.status == "ok" or not run.finished else "bad"
+    tone: Tone = "" if run.status in NO_DRIFT or not run.finished else "bad"
     return ReportRow(run.command, f"{_minute(run.started_at)}: {run.status}{took}", tone)
 
 

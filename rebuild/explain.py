@@ -192,7 +192,7 @@ def _families_named(db: Any, name: str) -> list[str]:
         return [name]
     recorded = (
         "select family from receipt where label = ?1 union "
-        "select family from chunk where ?1 in (family, parent_id, document_id) or parent_id = ?2"
+        "select family from chunk where ?1 in (parent_id, document_id) or parent_id = ?2"
     )
     for form in names_of(name):
         values = [form, resolve_parent_id(None, form, form)]

@@ -37,11 +37,13 @@ _TABLES = """
 drop table if exists temp.stored;
 drop table if exists temp.stored_family;
 drop table if exists temp.drift;
+drop table if exists temp.wrong_vector;
 create temp table stored (family text, id text, hash text, label text);
 create index temp.stored_family_of on stored (family, id);
 create temp table stored_family (family text primary key, hash text, documents int, label text) without rowid;
 create temp table drift (kind text, id text, family text, label text);
 create index temp.drift_id on drift (id);
+create temp table wrong_vector (id text, family text);
 """
 # Families that may differ. Those with refused documents are always compared document by document.
 _SUSPECTS = """
@@ -88,7 +90,9 @@ union select :build, family, id from stored where hash = '' and family in (selec
 _DRIFTED_SOURCES = """
 select coalesce(nullif(max(d.label), ''), nullif(r.label, ''), d.family) as name, d.family,
     sum(kind = 'missing'), sum(kind = 'extra'), sum(kind = 'changed'),
-    f.hash is r.family_hash and r.family_hash is not c.family_hash
+    r.family_hash is not c.family_hash and d.family not in (select family from wrong_vector)
+    and (f.hash is r.family_hash or f.documents is r.documents
+        and d.family in (select family from dead_letter where build = :build))
 from drift d left join receipt r on r.build = :build and r.family = d.family
 left join stored_family f on f.family = d.family left join current c on c.family = d.family
 group by d.family order by name, d.family
@@ -119,8 +123,8 @@ class DriftedSource:
     missing: int
     extra: int
     changed: int
-    pending: int
-    """1 if the engine has what the last run wrote, so the next sync will write or remove it; else 0."""
+    pending: bool
+    """Whether the engine has what the last run wrote, so that the next sync will write or remove it."""
 
 
 @dataclass(eq=False)
@@ -150,9 +154,13 @@ class Scan:
         if cached is not None and self.build is not None:
             self.db.execute("create index temp.stored_id on stored (id)")
             self._insert(
-                "insert into drift select 'changed', id, family, label from stored where id = ? "
-                "and id not in (select id from drift) and family not in (select family from held)",
+                "insert into wrong_vector select id, family from stored where id = ? "
+                "and family not in (select family from held)",
                 ((id,) for id in self._wrong_vectors(self.build, cached)),
+            )
+            self.db.execute(
+                "insert into drift select 'changed', id, family, label from stored "
+                "where id in (select id from wrong_vector) and id not in (select id from drift)"
             )
 
     def finds_drift_in(self, families: Sequence[str]) -> bool:
@@ -187,7 +195,10 @@ class Scan:
 
     def drifted_sources(self) -> list[DriftedSource]:
         rows = self.db.execute(_DRIFTED_SOURCES, {"build": self.build_id})
-        return [DriftedSource(*row) for row in rows]
+        return [
+            DriftedSource(name, family, missing, extra, changed, bool(is_pending))
+            for name, family, missing, extra, changed, is_pending in rows
+        ]
 
     def examples(self) -> str:
         """Some of the drift, in words."""

@@ -170,8 +170,12 @@ def other_model(configured: EncoderSettings, live: Generation, model_cache: Path
         return _files_changed(live, model_cache or default_model_cache())
     if configured.model != live.encoder.model:
         return f"the live index was made with {live.encoder.model}, {configured.model} is configured"
-    values = (f"{name} was {before!r}, {now!r} is configured" for name, (before, now) in changed.items())
+    values = (f"{name} was {_shown(before)} and is now {_shown(now)}" for name, (before, now) in changed.items())
     return f"the live index was made with other settings of {configured.model}: {'; '.join(values)}"
+
+
+def _shown(setting: object) -> str:
+    return "the default" if setting is None else repr(setting)
 
 
 def _files_changed(live: Generation, model_cache: Path) -> str | None:

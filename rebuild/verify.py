@@ -92,8 +92,7 @@ class VerifyReport:
     do not count as extra, since these partitions may contain them."""
 
     def __repr__(self) -> str:
-        drifted = ", ".join(name for name, sink in self.sinks.items() if not sink.ok)
-        return f"<VerifyReport {'ok' if self.ok else 'not ok'}: {drifted + ' drifted' if drifted else 'no drift'}>"
+        return f"<VerifyReport {', '.join([self.status, *self.drifted])}>"
 
     @property
     def unknown(self) -> dict[str, SinkError]:
@@ -107,7 +106,7 @@ class VerifyReport:
 
     @property
     def status(self) -> Literal["ok", "behind", "drift", "failed"]:
-        """`failed` if sinks could not be read, `behind` if changes wait for a sync, and there is no other problem."""
+        """The worst result: `drift`, `failed` (a sink could not be read) or `behind` (changes wait for a sync)."""
         return "ok" if self.ok else "drift" if self.drifted else "failed" if self.failed else "behind"
 
     @property
@@ -122,7 +121,8 @@ class VerifyReport:
         names = [*self.sinks, *(name for name in self.failed if name not in self.sinks)]
         sinks = {name: _as_json(self.sinks.get(name), self.failed.get(name)) for name in names}
         lists = {"unconfigured": self.unconfigured, "unbuilt": self.unbuilt, "unread": self.unread}
-        return {"ok": self.ok, "sinks": sinks, "held": self.held} | {name: list(of) for name, of in lists.items()}
+        facts = {"ok": self.ok, "status": self.status, "sinks": sinks, "held": self.held}
+        return facts | {name: list(of) for name, of in lists.items()}
 
     def numbers(self) -> dict[str, dict[str, Any]]:
         """For the record of the run: builds, and numbers instead of lists."""

@@ -175,7 +175,7 @@ class Answer:
     more: bool
     """Whether there are further hits."""
     facets: Mapping[str, list[FacetValue]]
-    """A hybrid search counts only sources that it has read, see `counts_all`."""
+    """In a hybrid search, sources that only semantic search finds count once they are read; see `counts_all`."""
     took_ms: float
     unavailable: Mapping[str, str] = field(default_factory=dict)
     notice: str | None = None
@@ -228,6 +228,7 @@ class Answer:
             "hits": [hit.as_json(explain=explain) for hit in self.hits],
             "more": self.more,
             "facets": {name: [asdict(value) for value in values] for name, values in self.facets.items()},
+            "counts_all": self.counts_all,
             "took_ms": round(self.took_ms, 1),
             "unavailable": dict(self.unavailable),
             "notice": self.notice,

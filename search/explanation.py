@@ -39,10 +39,9 @@ def formula(answer: Answer, *, fused: bool) -> str:
         return f"the sum of 1 / ({RANK_CONSTANT} + place) over both searches"
     if answer.evidence is None:
         return "the scores of each search scaled to 0..1, weighted by `fusion_weight`, and added"
-    matched = f"in the best keyword hit they match to {answer.evidence:.0%}"
     return (
-        "the scores of each search scaled to 0..1, weighted by how well words match, and added; "
-        f"{matched}, where half of a full match's score counts as 100%"
+        "the scores of each search scaled to 0..1, weighted and added. The better the best keyword hit matches, "
+        f"the more keyword search weighs: here {answer.evidence:.0%} (half of a full match's score is 100%)"
     )
 
 

@@ -17,7 +17,7 @@ from chunksink.search.legs import LegQueries, Legs
 from chunksink.search.neighbours import fetch, neighbours, replacements
 from chunksink.search.notices import notices, suggestions_for
 from chunksink.search.order import Order, Placed
-from chunksink.search.question import KEYWORD, LEGS_OF, SEMANTIC, Question
+from chunksink.search.question import ENGINE, KEYWORD, LEGS_OF, SEMANTIC, Question
 from chunksink.sinks.document import CUSTOM, Document
 from chunksink.sinks.errors import InvalidFilter, SinkError
 from chunksink.sinks.reader import Filter, Hit, value_of
@@ -79,7 +79,7 @@ def _answer(legs: Legs, question: Question, access: Access) -> Answer:
         suggestions=question.spelling,
         evidence=order.evidence,
         answered=queries.answered,
-        counts_all=question.mode in (KEYWORD, SEMANTIC) or order.complete,
+        counts_all=order.complete or (question.mode != ENGINE and len(order.results.hits) < 2),
         moved=queries.moved,
         sort=question.sort,
     )

@@ -60,13 +60,13 @@ class WrongKey(Refused):
 
 
 class BuildMissing(Refused):
-    """This sink has no such build; run a sync, which makes it again."""
+    """This sink has no such build."""
 
     remedy = "run `chunksink sync` to rebuild it"
 
 
 class BuildBroken(Refused):
-    """The build can no longer be read; rebuild it. Nothing is lost: indexes are built from the chunks."""
+    """The build can no longer be read. Nothing is lost: indexes are built from the chunks."""
 
     remedy = "`chunksink verify --repair` rebuilds it from the chunks, nothing is lost"
 

@@ -90,20 +90,15 @@ def _live(name: str, sink: Sink, live: Live) -> str:
     if name not in live.builds:
         return "no build yet; `chunksink sync` makes it"
     build_id = live.builds[name]
-    with remedies(
-        (BuildBroken, "`chunksink verify --repair` writes it again from the chunks"),
-        (ConfigError, "correct what the message names"),  # raised by the engine's library
-        (SinkError, AGAIN),
-    ):
+    # The ConfigError is raised by the engine's library.
+    with remedies((ConfigError, "correct what the message names"), (SinkError, AGAIN)):
         try:
             # A reader is preferred because it changes nothing and takes no lock.
             readable = capability(sink, SupportsReader)
             with closing(readable.reader(build_id) if readable is not None else sink.open(build_id)) as build:
                 marker = build.marker()
-        except BuildMissing as error:
-            raise CheckProblem(
-                f"build {build_id} is gone", "`chunksink sync` writes it again from the chunks"
-            ) from error
+        except (BuildMissing, BuildBroken) as error:
+            raise CheckProblem(error.args[0], error.remedy) from error
     if marker is not None and marker.home_id != live.home_id:
         remedy = "restore that id in home.id; or take the build over with `chunksink sync --adopt`"
         raise CheckProblem(f"build {build_id} is of another home, whose id is {marker.home_id}", remedy)

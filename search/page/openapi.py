@@ -149,6 +149,10 @@ _SCHEMAS: dict[str, Any] = {
             "hits": _list(_reference("Hit")),
             "more": {"type": "boolean", "description": "Whether further hits follow."},
             "facets": _map(_list(_object({"value": {}, "families": {"type": "integer"}}))),
+            "counts_all": {
+                "type": "boolean",
+                "description": "Whether the facets count all hits. If not, further pages count more.",
+            },
             "took_ms": _NUMBER,
             "unavailable": {
                 **_map(_TEXT),
@@ -183,16 +187,16 @@ _SCHEMAS: dict[str, Any] = {
                 **_list(_object(_REFERENCE)),
                 "description": "Other sources with the same text, which are not listed as hits.",
             },
-            "context": _object({"before": _list(_reference("Chunk")), "after": _list(_reference("Chunk"))}),
+            "context": _object({"before": _list(_reference("Passage")), "after": _list(_reference("Passage"))}),
             "explain": _object({"shares": _list(_SHARE), "document": {"type": "object"}, "rerank": _RERANK}),
         },
         optional=(*OWN_FIELDS, "context", "explain"),
     ),
     "Surrounded": _object(
-        {**_CHUNK, "before": _list(_reference("Chunk")), "after": _list(_reference("Chunk"))},
+        {**_CHUNK, "before": _list(_reference("Passage")), "after": _list(_reference("Passage"))},
         optional=OWN_FIELDS,
     ),
-    "Chunk": _object(_PASSAGE),
+    "Passage": _object(_PASSAGE),
     "Alive": _object({"status": {"const": "ok"}}),
     "Readiness": _object(
         {

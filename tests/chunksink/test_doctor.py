@@ -364,7 +364,7 @@ def test_deleted_or_unreadable_live_builds_fail_with_working_remedies(built: She
             opened.drop(built.live().builds[sink])
     found = checks(built)
     assert problems(found) == {"live in fts": "fail", "live in chroma": "fail"}
-    assert "is gone" in found["live in fts"]["found"] and "is gone" in found["live in chroma"]["found"]
+    assert all("`chunksink sync`" in found[f"live in {sink}"]["remedy"] for sink in ("fts", "chroma"))
     assert built("sync").code == Exit.OK  # the remedy that the check names
     assert is_sound(built)
     foreign(Path(built("endpoints", "--json").json["sinks"]["fts"]["path"]))

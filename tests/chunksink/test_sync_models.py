@@ -227,7 +227,7 @@ def test_shorter_vectors_are_made_from_cached_ones(
     short.info = replace(whole.info, index_dimension=4)
     models.known[DEFAULT_MODEL] = short
     monkeypatch.setenv("CHUNKSINK_DIMENSIONS", "4")
-    assert "dimensions was None, 4 is configured" in shell("status", "--json").json["rebuild_due"]
+    assert "dimensions was the default and is now 4" in shell("status", "--json").json["rebuild_due"]
     report = shell("sync", "--rebuild", "--json").json
     assert (report["embeddings"]["computed"], shell.live().model.dimension_in_index) == (0, 4)
     assert shell("verify", "--deep").code == Exit.OK

@@ -116,8 +116,8 @@ def test_changes_that_wait_for_a_sync_are_named_apart_from_drift(synced: Shell) 
         name: {each["source"]: each["pending"] for each in sink["drifted_sources"]} for name, sink in found.items()
     }
     assert pending == {
-        "fts": {"a.md": 1, "b.md": 0, "c.md": 0, "d.md": 1, "stranger.md": 0},
-        "chroma": {"a.md": 1, "c.md": 1, "d.md": 1},
+        "fts": {"a.md": True, "b.md": False, "c.md": False, "d.md": True, "stranger.md": False},
+        "chroma": {"a.md": True, "c.md": True, "d.md": True},
     }
     assert "--repair" in synced("verify").err
 

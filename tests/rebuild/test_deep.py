@@ -19,7 +19,7 @@ from chunksink.sinks.contract import Sink, Stored
 from chunksink.sinks.document import Document, Family
 from tests.conftest import sampled
 from tests.embeddings.helpers import HashEncoder
-from tests.support.bus import commit, projected, source
+from tests.support.bus import FEBRUARY, commit, projected, source
 from tests.support.home import Home
 from tests.support.local_engines import chroma, fts, memory
 from tests.support.memory_sink import MemorySink
@@ -180,6 +180,13 @@ def test_vector_missing_in_the_cache_is_reported_as_unproved(home: Home) -> None
     assert home.verify().ok
     home.rebuild()
     assert home.verify(deep=True).ok
+
+
+def test_wrong_vector_beside_a_change_that_waits_is_drift(home: Home) -> None:
+    """The next sync may write the changed document only."""
+    home.rebuild(wrap=altering(lambda vector: vector[::-1].copy()))
+    commit(home.root, "p1", source("docs/b.md", "a boat", "a new chunk", version="2", at=FEBRUARY), at=FEBRUARY)
+    assert (home.verify().status, home.verify(deep=True).status) == ("behind", "drift")
 
 
 def test_lost_vectors_of_held_sources_are_no_drift(home: Home) -> None:

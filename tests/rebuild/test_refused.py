@@ -54,6 +54,13 @@ def test_document_waiting_to_be_sent_again_is_still_refused(home: Home) -> None:
     assert wrong(home) == (1, 0, 2)
 
 
+def test_change_of_a_source_with_a_refused_document_waits_for_a_sync(home: Home) -> None:
+    commit(home.root, "p1", [*source("docs/a.md", "poison", "new", version="2", at=FEBRUARY)], at=FEBRUARY)
+    assert home.verify().status == "behind"
+    lose(home, "memory", [document for document in projected(OLD) if document.text == "fine"])
+    assert home.verify().status == "drift"
+
+
 def test_repair_sends_documents_that_wait_for_it(home: Home) -> None:
     try_again(home)
     home.encoder = HashEncoder(dimension=8)
