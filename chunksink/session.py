@@ -134,7 +134,7 @@ def require_chunks(root: BusRoot, home: Path) -> BusRoot:
             marker = f"write an empty object {root.address}/manifest/kept"
             step = marker if root.bucket else f"run `mkdir -p {root.manifests}`"
             raise InvalidBus(
-                f"no chunks at {root.address}, where {counted(len(known), 'partition')} were; the index is unchanged. "
+                f"no chunks at {root.address}, which had {counted(len(known), 'partition')}; the index is unchanged. "
                 "Bring the folder back, or name it with --chunks DIR. If all are meant to go: "
                 f"{step}, then `chunksink retire-partition KEY` for each"
             ) from error
@@ -145,16 +145,14 @@ def keep_live_sinks(config: Config) -> Config:
     """An index in fts or Meilisearch stays there if no setting names sinks.
 
     An index in fts stays there even if MEILI_URL is set, which may be meant for another program. ConfigError if the
-    index is in Meilisearch and MEILI_URL is not set. If the index is in both engines, a setting once chose them (the
-    defaults never choose both), and `config` is returned unchanged."""
+    index is in Meilisearch and MEILI_URL is not set, even if fts has a build, too: that one may be outdated."""
     live = live_sinks(config.home_path) if config.has_default_sinks else frozenset()
-    in_fts, in_meilisearch = "fts" in live, "meilisearch" in live
-    if in_meilisearch and not in_fts and "meilisearch" not in config.sinks:
+    if "meilisearch" in live and "meilisearch" not in config.sinks:
         raise ConfigError(
             f"the index in {config.home} uses meilisearch, but {MEILI_URL} is not set and no setting names sinks. "
             f"Set {MEILI_URL} again; or, to change the engines, set `sinks` in {CONFIG_FILE} or {variable('sinks')}"
         )
-    moves = in_fts and not in_meilisearch and "meilisearch" in config.sinks
+    moves = "fts" in live and "meilisearch" not in live and "meilisearch" in config.sinks
     return structs.replace(config, sinks=Config().sinks) if moves else config  # the defaults without MEILI_URL
 
 

@@ -58,7 +58,8 @@ class Options:
             raise IngestRefused(f"--field is only for rows, not for --as {self.format}: leave one of them out")
         for role, name in self.fields.items():
             if role not in FIELD_ROLES or not name:
-                raise IngestRefused(f"--field {role}={name}: write ROLE=NAME with a role of {', '.join(FIELD_ROLES)}")
+                field = f"{role}={name}" if name else role
+                raise IngestRefused(f"--field {field}: write ROLE=NAME with a role of {', '.join(FIELD_ROLES)}")
 
 
 def patterns(lines: Sequence[str], option: str) -> GitIgnoreSpec:

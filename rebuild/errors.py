@@ -1,5 +1,6 @@
 """The errors of this package. A class's docstring says in general what happened; an error's message adds the facts."""
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,7 +37,7 @@ class NothingBuilt(NoGeneration):
     """This home has never had a live generation."""
 
     def __init__(self, home: Path) -> None:
-        super().__init__(f"no index in {home} yet; build one with `chunksink sync`")
+        super().__init__(f"no index in {home} yet; build one with `chunksink sync --home {shlex.quote(str(home))}`")
         self.home = home
 
 

@@ -248,6 +248,7 @@ def test_forget_names_a_former_sink_that_does_not_answer(twice: Shell, monkeypat
     with State.existing(twice.home) as state, write_transaction(state.db):
         state.db.execute("insert into build (generation, sink, id) select live, 'meilisearch', 'old' from pointer")
     monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,chroma")
     twice.commit("p1", tombstones=GONE)
     ended = twice("forget", "secret.md")
     assert ended.code == Exit.ENGINE

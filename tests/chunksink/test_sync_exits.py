@@ -51,7 +51,7 @@ def test_missing_bus_deletes_nothing(synced: Shell) -> None:
     for command in ("sync", "sync --watch", "plan", "verify", "rebuild", "retire-partition p1"):
         ended = synced(*command.split())
         assert (ended.code, ended.out) == (Exit.INVALID_INPUT, "")
-        assert "no chunks at chunks, where 2 partitions were" in ended.err
+        assert "2 partitions" in ended.err
         assert "`mkdir -p chunks/manifest`, then `chunksink retire-partition KEY` for each" in ended.err
     assert synced.files() == before
     synced.root.manifests.mkdir(parents=True)

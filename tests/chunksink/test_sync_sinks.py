@@ -321,12 +321,20 @@ def test_meili_url_alone_takes_no_search_from_an_existing_fts_index(
 
 
 @pytest.mark.usefixtures("public_index")
+@pytest.mark.parametrize("former", [(), ("fts",)], ids=["alone", "beside a former fts"])
 def test_index_in_meilisearch_without_meili_url_is_refused_and_unchanged(
-    shell: Shell, meilisearch_server: MeilisearchServer, monkeypatch: pytest.MonkeyPatch
+    former: tuple[str, ...],
+    shell: Shell,
+    meilisearch_server: MeilisearchServer,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    shell.synced(p1=[A])
+    shell.commit("p1", A)
+    for sink in (*former, "meilisearch"):
+        monkeypatch.setenv("CHUNKSINK_SINKS", f"{sink},chroma")
+        assert shell("sync").code == Exit.OK
+    monkeypatch.delenv("CHUNKSINK_SINKS")
     live = shell.live()
-    assert set(live.builds) == {"meilisearch", "chroma"}
+    assert set(live.builds) == {"meilisearch", "chroma", *former}
     monkeypatch.delenv("MEILI_URL")
     for command in ("status", "verify", "sync", "rebuild", "search cat", "serve"):
         ended = shell(*command.split())
