@@ -13,7 +13,8 @@
     │   └── StoreUnreadable, NewerStore    a database of chunksink is damaged, or written by a newer version
     ├── IngestError              reading sources and writing their chunks
     │   ├── IngestRefused        the run stopped before it wrote anything
-    │   │   └── IngestBrake      it would remove a large share of the chunks
+    │   │   ├── IngestBrake      it would remove a large share of the chunks
+    │   │   └── ReaderKilled     a process that reads files was killed
     │   └── IngestBusy           another ingest is using the home
     ├── RebuildError             building an index
     │   ├── InvalidBus           chunks break the contract
@@ -71,6 +72,7 @@ from chunksink.ingest.errors import IngestBrake as IngestBrake
 from chunksink.ingest.errors import IngestBusy as IngestBusy
 from chunksink.ingest.errors import IngestError as IngestError
 from chunksink.ingest.errors import IngestRefused as IngestRefused
+from chunksink.ingest.errors import ReaderKilled as ReaderKilled
 from chunksink.rebuild.errors import BackupUnreadable as BackupUnreadable
 from chunksink.rebuild.errors import Brake as Brake
 from chunksink.rebuild.errors import ComputeError as ComputeError

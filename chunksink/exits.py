@@ -74,7 +74,7 @@ _ERRORS = {
     ),
     Exit.INVALID_INPUT: ("ChunkBusError", "IngestError", "InvalidBus"),
     Exit.DRIFT: ("StoreUnreadable", "NotVerified", "BackupUnreadable", "CacheDamaged"),
-    Exit.ENGINE: ("CacheFull", "EndpointError", "SinkError", "StorageError", "ComputeError"),
+    Exit.ENGINE: ("CacheFull", "ReaderKilled", "EndpointError", "SinkError", "StorageError", "ComputeError"),
     Exit.LOCKED: (
         *("PartitionLocked", "PartitionChanged", "StorageConflict", "IngestBusy", "HomeLocked", "CacheBusy"),
     ),

@@ -6,7 +6,8 @@ IngestError
 │   ├── SourceFailed    one source cannot become chunks; the others are read
 │   └── RecordRefused   one record of a file cannot become a chunk; the others are read
 ├── IngestRefused       the run stopped before it wrote anything
-│   └── IngestBrake     it would remove too many chunks
+│   ├── IngestBrake     it would remove too many chunks
+│   └── ReaderKilled    a process that reads files was killed
 └── IngestBusy          another run uses the home, or has changed the registered folders: try again later
 """
 
@@ -40,6 +41,10 @@ class IngestRefused(IngestError):
 
 class IngestBrake(IngestRefused):
     """A large share of the chunks, or all of a folder, would be removed; nothing was written."""
+
+
+class ReaderKilled(IngestRefused):
+    """A process that reads files was killed, probably for lack of memory; nothing was written."""
 
 
 class IngestBusy(IngestError):

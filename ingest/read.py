@@ -23,7 +23,7 @@ from chunksink.chunkbus.identity import source_name
 from chunksink.chunkbus.reader import open_regular
 from chunksink.chunkbus.signature import Signature
 from chunksink.ingest.codes import CHUNKING_FAILED, SOURCE_CHANGED, SOURCE_UNREADABLE
-from chunksink.ingest.errors import IngestRefused, NotRead, RecordRefused, SourceFailed
+from chunksink.ingest.errors import NotRead, ReaderKilled, RecordRefused, SourceFailed
 from chunksink.ingest.formats.registry import Format
 from chunksink.ingest.model import Empty, Family, Notice, Source, summarise
 from chunksink.ingest.placement import Placement, newest_moment, source_type_of
@@ -112,7 +112,7 @@ def read_all(
         while pending:
             yield from pending.popleft().result()
     except BrokenExecutor as error:
-        raise IngestRefused(
+        raise ReaderKilled(
             "a process that reads files was killed, probably for lack of memory; nothing was written. "
             "Run again with --jobs 1, which reads one file after the other"
         ) from error

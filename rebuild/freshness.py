@@ -18,7 +18,7 @@ NO_DRIFT = ("ok", "behind")
 """Results of a `verify` that found no differences, or only changes that waited for a sync."""
 LOCKED_OUT = ("HomeLocked", "IngestBusy")
 """Errors of a run that found the home in use."""
-NO_FAILURES = (*LOCKED_OUT, "OtherPlan", "UnknownPlan", "InvalidPartitionKey")
+NO_FAILURES = (*LOCKED_OUT, "OtherPlan", "UnknownPlan")
 """Errors of a run that do not count as failures of the index, since it did nothing."""
 
 

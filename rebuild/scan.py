@@ -124,7 +124,7 @@ class DriftedSource:
     extra: int
     changed: int
     pending: bool
-    """Whether the engine has what the last run wrote, so that the next sync will write or remove it."""
+    """Whether the chunks have changed since the last run and the engine has not: the next sync applies the change."""
 
 
 @dataclass(eq=False)

@@ -175,7 +175,8 @@ class Answer:
     more: bool
     """Whether there are further hits."""
     facets: Mapping[str, list[FacetValue]]
-    """In a hybrid search, sources that only semantic search finds count once they are read; see `counts_all`."""
+    """A hybrid search counts sources that only semantic search found as soon as a page has reached them; see
+    `counts_all`."""
     took_ms: float
     unavailable: Mapping[str, str] = field(default_factory=dict)
     notice: str | None = None

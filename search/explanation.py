@@ -41,7 +41,8 @@ def formula(answer: Answer, *, fused: bool) -> str:
         return "the scores of each search scaled to 0..1, weighted by `fusion_weight`, and added"
     return (
         "the scores of each search scaled to 0..1, weighted and added. The better the best keyword hit matches, "
-        f"the more keyword search weighs: here {answer.evidence:.0%} (half of a full match's score is 100%)"
+        f"the more keyword search weighs: here it matches to {answer.evidence:.0%}, where half the score of a full "
+        "match counts as 100%"
     )
 
 

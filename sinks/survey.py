@@ -107,7 +107,8 @@ class Survey:
     _split: Counter[str] = field(default_factory=Counter)
     """How many chunks have an object at this path, counted by its members."""
     _whole: set[str] = field(default_factory=set)
-    """Objects with more than `MAX_CHOICES` different members: their keys are ids, so each counts as one path."""
+    """Objects whose keys are ids: more than `MAX_CHOICES` different ones, most of which one object does not have. Each
+    counts as one path."""
 
     def proposals(self) -> list[list[str]]:
         """Tables `[fields.NAME]` for the metadata that no field reads; the most frequent first."""
@@ -153,7 +154,7 @@ class Survey:
             if path not in self._whole:
                 names = self._names.setdefault(path, set())
                 names.update(members)
-                if len(names) > MAX_CHOICES:
+                if len(names) > MAX_CHOICES and len(names) > 4 * len(members):
                     self._make_whole(path)
             if path in self._whole:
                 yield path, value

@@ -3,6 +3,7 @@ segments, reranker."""
 
 import os
 import secrets
+import shlex
 import shutil
 import sqlite3
 import sys
@@ -74,7 +75,8 @@ def home(home: Path) -> str:
         return f"{home} will be made"
     if unusable := sorted(_unusable(home)):
         owner, names = _owner(home), some([f"{path} of {_owner(path)}" for path in unusable], _SHOWN)
-        remedy = f"as root: `chown -R {owner} {home}` and `chmod -R u+rwX {home}`; run every command as {owner}"
+        at = shlex.quote(str(home))
+        remedy = f"as root: `chown -R {owner} {at}` and `chmod -R u+rwX {at}`; run every command as {owner}"
         raise CheckProblem(f"this user cannot read or write {names}", remedy)
     mode = home.stat().st_mode & 0o777
     if mode & 0o077:

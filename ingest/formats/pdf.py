@@ -29,8 +29,12 @@ _LEAST_REPEATING_PAGES = 3
 _MOST_RUNNING_LINES = 3
 _MOST_RUNNING_CHARACTERS = 200
 _WORD = re.compile(r"[^\W\d_]+")
-_PAGE_NUMBER = re.compile(r"\b(?:page|pg|p|seite|s|blatt|pagina|página|pag|pág)\b[ .:]*(\d{1,9})", re.IGNORECASE)
-_ONLY_NUMBER = re.compile(r"[\W_]*(\d{1,9})(?:[\W_]|\d|\b(?:of|von|sur|de|di)\b)*", re.IGNORECASE)
+_PAGE_NUMBER = re.compile(
+    r"\b(?:(?:page|pg|seite|blatt|pagina|página|pag|pág)\b[ .:]*|[ps]\. ?)(\d{1,9})"  # page 7, S. 7
+    r"|^[-–— ]*(\d{1,9})(?= *(?:$|[-–—|·•/]| (?:of|von|sur|de|di) ))"  # - 7 -, 7 of 9, 7 | Report
+    r"|(?: [-–—]|[|·•]) *(\d{1,9})$",  # Report | 7
+    re.IGNORECASE,
+)
 _WITHOUT_TEXT = "pages without text"
 
 
@@ -119,11 +123,13 @@ def _running_lines(pages: Sequence[list[str]]) -> list[int]:
 
 
 def _key(line: str, page: int) -> str:
-    """The line. The number of its page, which follows a word for pages or stands alone, is reduced by the page's
-    index."""
-    if len(line) > _MOST_RUNNING_CHARACTERS or not (found := _PAGE_NUMBER.search(line) or _ONLY_NUMBER.fullmatch(line)):
+    """The line. The number of its page, which follows a word for pages or is set off from the rest, is reduced by the
+    page's index."""
+    found = _PAGE_NUMBER.search(line) if len(line) <= _MOST_RUNNING_CHARACTERS else None
+    if found is None or found.lastindex is None:
         return line
-    return f"{line[: found.start(1)]}\0{int(found[1]) - page}{line[found.end(1) :]}"
+    start, end = found.span(found.lastindex)
+    return f"{line[:start]}\0{int(line[start:end]) - page}{line[end:]}"
 
 
 def _page_text(pdf: Any, number: int, left_out: Counter[str]) -> str:

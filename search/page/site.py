@@ -1,7 +1,6 @@
 """The parts of the application, and the mapping of errors to HTTP responses."""
 
 import logging
-import re
 import threading
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
@@ -23,8 +22,6 @@ from chunksink.sinks.errors import InvalidFilter
 HIDDEN = "not available right now"
 """Shown to readers instead of a reason, which may name servers and folders."""
 _LOG_SECONDS = 60.0
-_QUERY_CHARACTERS = 40
-"""If a reason repeats this much of a query, it is not logged."""
 _log = logging.getLogger("chunksink.search.page")
 
 
@@ -54,27 +51,23 @@ class Metrics(Protocol):
 
 class Outages:
     """Logs when a kind of search becomes unavailable, and when it answers again: for each kind at most one line a
-    minute. Thread-safe."""
+    minute. Reasons are not logged, because they may repeat the query. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._logged: dict[str, tuple[bool, float]] = {}  # whether it was unavailable, and when that was logged
 
-    def note(self, kind: str, reason: str | None, query: str) -> None:
-        """`reason` is None if it answered."""
+    def note(self, kind: str, *, answered: bool) -> None:
         now = monotonic()
         with self._lock:
             was_unavailable, at = self._logged.get(kind, (False, -inf))
-            if was_unavailable == (reason is not None) or now - at < _LOG_SECONDS:
+            if was_unavailable != answered or now - at < _LOG_SECONDS:
                 return
-            self._logged[kind] = reason is not None, now
-        if reason is None:
+            self._logged[kind] = not answered, now
+        if answered:
             _log.warning("%s search answers again", kind, extra={"severity": "info"})
-            return
-        repeated = rf"(?<!\w){re.escape(query[:_QUERY_CHARACTERS])}"  # some engines do
-        if query and re.search(repeated, reason, re.IGNORECASE):
-            reason = "its message repeats the query, so it is not logged"
-        _log.warning("%s search is unavailable: %.1000s", kind, reason)
+        else:
+            _log.warning("%s search is unavailable: `chunksink doctor` shows the reason", kind)
 
 
 @dataclass(frozen=True)
@@ -106,12 +99,12 @@ class Site:
             answer = self.service.search(question, access)
         except (SearchError, InvalidFilter):
             raise
-        except self.unready as error:
-            self.outages.note("every", str(error), question.text)
+        except self.unready:
+            self.outages.note("every", answered=False)
             raise
-        self.outages.note("every", None, question.text)
+        self.outages.note("every", answered=True)
         for leg in LEGS_OF[question.mode]:
-            self.outages.note(leg, answer.unavailable.get(leg), question.text)
+            self.outages.note(leg, answered=leg not in answer.unavailable)
         return answer
 
     def search(self, question: Question, access: Access, caller: Caller) -> Answer:

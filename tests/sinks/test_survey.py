@@ -104,3 +104,8 @@ def test_object_whose_keys_are_ids_is_one_path(per_chunk: int) -> None:
     found = survey({"metadata": {"votes": "none"}}, *({"metadata": metadata} for metadata in votes))
     assert dict(found.unmapped) == {"metadata.votes": 2 * MAX_CHOICES + 1, "metadata.team": 2 * MAX_CHOICES}
     assert found.proposals() == [["[fields.team]", "facet = true"]]
+
+
+def test_members_of_wide_objects_with_the_same_keys_are_proposed() -> None:
+    found = survey(*[{"metadata": {"votes": {f"field{number}": "x" for number in range(60)}}}] * 4)
+    assert len(found.proposals()) == 60

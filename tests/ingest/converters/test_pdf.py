@@ -85,7 +85,7 @@ def test_lines_that_repeat_within_pages_or_differ_in_other_numbers_are_text() ->
     assert [number for number in ("31", "77", "12") if f"Bill {number}" in bills.text] == ["31", "77", "12"]
 
 
-@pytest.mark.parametrize("word", ["Invoice", "Day", "Page ACME", "Section of"])
+@pytest.mark.parametrize("word", ["Invoice", "Day", "Page ACME", "Section of", "Lot S"])
 def test_numbers_beside_other_words_are_not_page_numbers(word: str) -> None:
     first = [f"{word} {number}" for number in range(2001, 2006)]
     found = portable(pdf(*(lines(line, f"Text {line[-1]}.") for line in first)))
@@ -99,6 +99,8 @@ def test_numbers_beside_other_words_are_not_page_numbers(word: str) -> None:
         ("p. {}", "{} / 99"),
         ("S. {} von 9", "Page {} of 9"),
         ("ACME", "VERTRAULICH - Seite {} von 9"),
+        ("{} | Annual Report 2024", "Annual Report 2024 | {}"),
+        ("ACME - {}", "{} of 9"),
     ],
 )
 def test_page_numbers_are_read_once(header: str, footer: str) -> None:
