@@ -54,8 +54,8 @@ class SupportsSettings(Protocol):
         """The names of the settings that `update_settings` would change."""
 
     def unusable_settings(self, build_id: str | None) -> str:
-        """Why this build's engine would refuse the configured settings; "" if it would accept them or cannot tell. None
-        stands for a build that does not exist yet."""
+        """Why this build's engine would refuse the configured settings; "" if it would accept them or cannot tell.
+        `build_id` is None if there is no build yet."""
 
 
 class SupportsSearchSettings(Protocol):

@@ -28,6 +28,8 @@ _MOST_LINE_GAP = 1.5
 _LEAST_REPEATING_PAGES = 3
 _MOST_RUNNING_LINES = 3
 _MOST_RUNNING_CHARACTERS = 200
+_MOST_BEFORE = 100
+"""A larger first number without a word for pages is no page number: Invoice - 2001."""
 _WORD = re.compile(r"[^\W\d_]+")
 _PAGE_NUMBER = re.compile(
     r"\b(?:(?:page|pg|seite|blatt|pagina|página|pag|pág)\b[ .:]*|[ps]\. ?)(\d{1,9})"  # page 7, S. 7
@@ -129,7 +131,8 @@ def _key(line: str, page: int) -> str:
     if found is None or found.lastindex is None:
         return line
     start, end = found.span(found.lastindex)
-    return f"{line[:start]}\0{int(line[start:end]) - page}{line[end:]}"
+    first = int(line[start:end]) - page
+    return line if found.lastindex > 1 and first > _MOST_BEFORE else f"{line[:start]}\0{first}{line[end:]}"
 
 
 def _page_text(pdf: Any, number: int, left_out: Counter[str]) -> str:

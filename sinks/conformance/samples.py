@@ -3,9 +3,10 @@
 import hashlib
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 import numpy as np
@@ -17,6 +18,9 @@ from chunksink.sinks.custom_fields import FieldSet
 from chunksink.sinks.document import Document, Family, Vectors, document_hash
 from chunksink.sinks.payload import unit
 from chunksink.sinks.projection import PROJECTION_VERSION, project_family
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 DIMENSIONS = 8
 FIELDS = FieldSet.of(
@@ -154,3 +158,9 @@ RICH: dict[str, Any] = {
     "content_truncated": False,
     "start_offset": {"segment_id": 1, "ordinal": 2, "byte_offset": 3},
 }
+
+
+def in_another_thread(call: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+    """Make the call in a new thread."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(call, *arguments, **named).result()

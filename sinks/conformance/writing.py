@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -22,6 +22,7 @@ from chunksink.sinks.conformance.samples import (
     fill,
     hashes_in,
     hashes_of,
+    in_another_thread,
     marker,
     records,
     renamed,
@@ -38,8 +39,6 @@ from chunksink.sinks.projection import project_family
 from chunksink.sinks.reader import Filter, KeywordReader, VectorReader
 
 Connect = Callable[[], Sink]
-P = ParamSpec("P")
-T = TypeVar("T")
 
 ALPHA = ["alpha one", "alpha two", "alpha three"]
 BETA = ["beta one", "beta two"]
@@ -397,9 +396,3 @@ class SinkConformance:
         reader.close()
         assert all(found), f"absent in {found.count(False)} of {len(found)} answers"
         assert len(found) >= 12
-
-
-def in_another_thread(call: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-    """Make the call in a new thread."""
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(call, *arguments, **named).result()

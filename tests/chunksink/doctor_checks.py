@@ -4,8 +4,10 @@ import json
 
 from chunksink.exits import Exit
 from tests.chunksink.shell import Shell
+from tests.support.bus import source
 
 Checks = dict[str, dict[str, str]]
+SOURCES = {name: [source(f"{name}.md", f"a cat of {name}")] for name in ("a", "b", "c")}
 
 
 def checks(shell: Shell, code: Exit = Exit.ENGINE) -> Checks:

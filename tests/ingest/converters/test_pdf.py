@@ -85,7 +85,7 @@ def test_lines_that_repeat_within_pages_or_differ_in_other_numbers_are_text() ->
     assert [number for number in ("31", "77", "12") if f"Bill {number}" in bills.text] == ["31", "77", "12"]
 
 
-@pytest.mark.parametrize("word", ["Invoice", "Day", "Page ACME", "Section of", "Lot S"])
+@pytest.mark.parametrize("word", ["Invoice", "Day", "Page ACME", "Section of", "Lot S", "Invoice -"])
 def test_numbers_beside_other_words_are_not_page_numbers(word: str) -> None:
     first = [f"{word} {number}" for number in range(2001, 2006)]
     found = portable(pdf(*(lines(line, f"Text {line[-1]}.") for line in first)))

@@ -10,6 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import jsonschema
 import uvicorn
 from starlette.testclient import TestClient
 from starlette.types import ASGIApp
@@ -144,3 +145,18 @@ def titles(page: Page) -> list[str]:
 def settle(page: Page, path: str) -> None:
     page.wait_for_function("path => location.pathname + location.search === path", arg=path)
     page.wait_for_selector("#results:not([aria-busy])")
+
+
+def assert_described(client: TestClient, path: str, status: str, content: Any, **headers: str) -> None:
+    description = client.get("/api/openapi.json", headers=headers).json()
+    answer = description["paths"][path]["get"]["responses"][status]
+    schema = {**answer["content"]["application/json"]["schema"], "components": description["components"]}
+    jsonschema.Draft202012Validator(closed(schema)).validate(content)
+
+
+def closed(schema: Any) -> Any:
+    """The schema with every object limited to the described properties."""
+    if not isinstance(schema, dict):
+        return [closed(one) for one in schema] if isinstance(schema, list) else schema
+    limits = {"additionalProperties": False} if isinstance(schema.get("properties"), dict) else {}
+    return {name: closed(one) for name, one in schema.items()} | limits
