@@ -74,7 +74,7 @@ _ERRORS = {
     ),
     Exit.INVALID_INPUT: ("ChunkBusError", "IngestError", "InvalidBus"),
     Exit.DRIFT: ("StoreUnreadable", "NotVerified", "BackupUnreadable", "CacheDamaged"),
-    Exit.ENGINE: ("CacheFull", "ReaderKilled", "EndpointError", "SinkError", "StorageError", "ComputeError"),
+    Exit.ENGINE: ("CacheOutOfResources", "ReaderKilled", "EndpointError", "SinkError", "StorageError", "ComputeError"),
     Exit.LOCKED: (
         *("PartitionLocked", "PartitionChanged", "StorageConflict", "IngestBusy", "HomeLocked", "CacheBusy"),
     ),
@@ -144,26 +144,10 @@ def errors_as_refusals() -> Iterator[None]:
     except Exception as error:
         names = [kind.__name__ for kind in type(error).__mro__] if isinstance(error, ChunksinkError) else []
         if known := next((_CODES[name] for name in names if name in _CODES), None):
-            raise Refusal(_message(error), known) from error
+            raise Refusal(str(error), known) from error
         if (remedy := shortage(error)) is None:
             raise
         raise Refusal(f"{error or 'out of memory'}: {remedy}, then run it again", Exit.ENGINE) from error
-
-
-def _message(error: Exception) -> str:
-    """The text of the error."""
-    from chunksink.options import shared_arguments
-    from chunksink.rebuild.errors import NothingBuilt
-
-    if isinstance(error, NothingBuilt):
-        from chunksink.rebuild.locks import held_locks
-
-        if held_locks(error.home):  # by another run: this command has released its own
-            return f"no index in {error.home} yet; the run that builds one is under way"
-        sync = " ".join(["chunksink sync", *shared_arguments()])
-        from_documents = "or from documents: `chunksink ingest FOLDER --sync`"
-        return f"no index in {error.home} yet; build one with `{sync}`, {from_documents}"
-    return str(error)
 
 
 def _remedy(error: OSError) -> str:

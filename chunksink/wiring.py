@@ -9,20 +9,23 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
 from chunksink.chunkbus.errors import ChunksinkError, NotABusRoot
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.runlog import RunLog
+from chunksink.embeddings.encoder import ModelInfo
+from chunksink.embeddings.errors import CacheUnavailable
+from chunksink.embeddings.references import embedding_ref
 from chunksink.embeddings.settings import EncoderSettings
 from chunksink.output import counted
 from chunksink.rebuild.catalog import Catalog
 from chunksink.rebuild.errors import InvalidBus, NoGeneration, RebuildError
 from chunksink.rebuild.intake import Intake, Workers, ignore
 from chunksink.rebuild.locks import RebuildLock, WriterLock
-from chunksink.rebuild.state import State, live_sinks
+from chunksink.rebuild.state import State, cache_file, live_sinks
 from chunksink.settings.config import CONFIG_FILE, MEILI_URL, Config, variable
 from chunksink.settings.errors import ConfigError
 from chunksink.settings.sink_tables import sink_names
@@ -34,6 +37,7 @@ from chunksink.sinks.errors import Refused, SinkError
 from chunksink.sinks.retry import Fault, RetryPolicy, with_retries
 
 if TYPE_CHECKING:
+    from chunksink.embeddings.cache import VectorCache
     from chunksink.embeddings.pool import EncoderPool
     from chunksink.rebuild.compute import Compute
     from chunksink.rebuild.session import Session, Stage
@@ -189,6 +193,31 @@ def status_of(config: Config, named: int = -1) -> "HomeStatus":
         intake = open_intake(config, state)
         due = partial(other_model, EncoderSettings.of(config), model_cache=config.model_cache_path)
         return status(state, root, intake, due, config.sinks, named=named)
+
+
+@contextmanager
+def existing_cache(config: Config, *, replace_damaged: bool = False) -> Iterator["VectorCache"]:
+    """The existing cache of vectors. With `replace_damaged`, a damaged file is set aside instead of an error."""
+    from chunksink.embeddings.cache import VectorCache
+
+    path = cache_file(config.home_path)
+    if not path.exists():
+        raise CacheUnavailable(f"there is no cache at {path}; `chunksink sync` creates it, --home names another home")
+    with VectorCache.open(path, replace_damaged=replace_damaged) as cache:
+        yield cache
+
+
+def cached_vector(config: Config, model: ModelInfo, key: str) -> dict[str, Any] | None:
+    """The `ref` and the facts of a vector, without its numbers; None if it, or the whole cache, is missing."""
+    from chunksink.embeddings.stats import show
+
+    if not cache_file(config.home_path).exists():
+        return None
+    with existing_cache(config) as cache:
+        vector = show(cache, embedding_ref(model.fingerprint, model.key(key).hex()))
+    if vector is None:
+        return None
+    return {name: getattr(vector, name) for name in ("ref", "dimension", "precision", "tokens")}
 
 
 def chunk_documents(config: Config, families: Sequence[str] | None = None) -> Iterator[Document]:
