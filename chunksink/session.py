@@ -61,7 +61,7 @@ def open_session(
     """
     from chunksink.rebuild.embedder import Embedders
     from chunksink.rebuild.families import FamilyReader
-    from chunksink.rebuild.session import Session, silent
+    from chunksink.rebuild.session import Session
 
     require_configured(config, only)
     root, home = config.bus, config.home_path
@@ -72,15 +72,9 @@ def open_session(
             pass
     with ExitStack() as stack:
         log = stack.enter_context(RunLog(home, command))
-        unreachable: dict[str, SinkError] = {}
         # Sinks are opened before `state.db` is made, so that a misspelt sink does not make one.
-        sinks = _open_sinks(
-            config,
-            only or config.sinks,
-            stack,
-            partial(_report_fault, log, on_fault),
-            unreachable if tolerant else None,
-        )
+        report = partial(_report_fault, log, on_fault)
+        sinks, unreachable = _open_sinks(config, only or config.sinks, stack, report, tolerant=tolerant)
         state = stack.enter_context(State(home))
         catalog = Catalog(state)
         compute = _open_compute(config, stack)
@@ -97,7 +91,7 @@ def open_session(
             rebuild_lock=RebuildLock(home),
             log=log,
             unreachable=unreachable,
-            stage=stage or silent,
+            stage=stage,
             compute=compute,
         )
         try:
@@ -227,25 +221,27 @@ def _open_sinks(
     names: tuple[str, ...],
     stack: ExitStack,
     on_fault: Callable[[Fault], object],
-    unreachable: dict[str, SinkError] | None,
-) -> list[Sink]:
+    *,
+    tolerant: bool,
+) -> tuple[list[Sink], dict[str, SinkError]]:
     """Open these sinks. After a sink's first answer, its failed calls are retried.
 
-    A wrong address or key is an error at once; with `unreachable` the sink is listed there and left out.
+    A wrong address or key is an error at once; with `tolerant` the sink is left out, and its error returned.
     """
     policy = RetryPolicy(deadline_seconds=config.patience, documents_per_second=config.documents_per_second)
     sinks: list[Sink] = []
+    unreachable: dict[str, SinkError] = {}
     for name in dict.fromkeys(names):
         sink = open_one_sink(config, stack, name)
         try:
             sink.builds()
         except SinkError as error:
-            if unreachable is None:
+            if not tolerant:
                 raise
             unreachable[name] = error
         else:
             sinks.append(with_retries(sink, policy, on_fault=on_fault))
-    return sinks
+    return sinks, unreachable
 
 
 def _open_compute(config: Config, stack: ExitStack) -> "Compute | None":
