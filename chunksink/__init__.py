@@ -25,7 +25,8 @@ def open(path_or_config: "str | Path | Config | None" = None, **settings: Any) -
     """
     from chunksink.index import Index
     from chunksink.session import keep_live_sinks
-    from chunksink.settings.config import Config, load_config, with_absolute_paths
+    from chunksink.settings.config import Config
+    from chunksink.settings.load import load_config, with_absolute_paths
 
     if isinstance(path_or_config, Config):
         if settings:

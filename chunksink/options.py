@@ -19,7 +19,8 @@ from chunksink.output import note
 from chunksink.progress import progress, report_fault
 from chunksink.search.access import Access
 from chunksink.session import keep_live_sinks
-from chunksink.settings.config import CONFIG_FILE, MEILI_URL, Config, load_config, nearest_variable, unknown_variables
+from chunksink.settings.config import CONFIG_FILE, MEILI_URL, Config, nearest_variable, unknown_variables
+from chunksink.settings.load import load_config
 
 if TYPE_CHECKING:
     from chunksink.index import Index
@@ -141,7 +142,7 @@ def config_from(*, uses_sinks: bool = True, **flags: Any) -> Config:
         raise click.UsageError(f"{_flag(next(iter(ray)))} needs --engine ray")
     kept = keep_live_sinks(config) if uses_sinks else config
     unused = sorted(config.sink.keys() - {*kept.sinks})
-    if uses_sinks and config.has_default_sinks and unused and MEILI_URL not in os.environ:
+    if uses_sinks and config.origin.has_default_sinks and unused and MEILI_URL not in os.environ:
         note(f"note: {unused[0]} has options, but is not used: no setting names it in `sinks`", severity="warning")
     if kept is not config:
         stays = f"note: {MEILI_URL} is set, but this index has its keyword search in fts, which stays in use"

@@ -146,7 +146,7 @@ def keep_live_sinks(config: Config) -> Config:
 
     An index in fts stays there even if MEILI_URL is set, which may be meant for another program. ConfigError if the
     index is in Meilisearch and MEILI_URL is not set, even if fts has a build, too: that one may be outdated."""
-    live = live_sinks(config.home_path) if config.has_default_sinks else frozenset()
+    live = live_sinks(config.home_path) if config.origin.has_default_sinks else frozenset()
     if "meilisearch" in live and "meilisearch" not in config.sinks:
         raise ConfigError(
             f"the index in {config.home} uses meilisearch, but {MEILI_URL} is not set and no setting names sinks. "
@@ -161,8 +161,8 @@ def open_one_sink(config: Config, stack: ExitStack, name: str) -> Sink:
     try:
         return stack.enter_context(closing(registry.open_sink(name, config.home_path, config.sink.get(name, {}))))
     except ConfigError as error:
-        if config.source_of_sink_tables and str(error).startswith(f"[sink.{name}]"):
-            raise ConfigError(f"{config.source_of_sink_tables}: {error}") from error
+        if config.origin.sink_tables and str(error).startswith(f"[sink.{name}]"):
+            raise ConfigError(f"{config.origin.sink_tables}: {error}") from error
         raise
 
 

@@ -14,8 +14,7 @@ from chunksink.rebuild.schema import existing_home_id
 from chunksink.rebuild.state import State
 from chunksink.session import live_dimensions, open_one_sink
 from chunksink.settings.config import Config, variable
-from chunksink.settings.errors import ConfigError
-from chunksink.settings.index_settings import UnusableSettings
+from chunksink.settings.errors import ConfigError, UnusableSettings
 from chunksink.sinks.capabilities import (
     SupportsNearest,
     SupportsPublicName,

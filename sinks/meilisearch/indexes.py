@@ -16,13 +16,12 @@ from functools import partial
 from time import monotonic, sleep
 from typing import Any
 
-from chunksink.settings.index_settings import differences
-from chunksink.settings.meilisearch_defaults import EMBEDDERS
 from chunksink.sinks.build_folders import check_build_id
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import BuildMissing, NotConfirmed, Refused, RefusedData
 from chunksink.sinks.meilisearch import rows, tasks
 from chunksink.sinks.meilisearch.connection import Connection
+from chunksink.sinks.meilisearch.index_settings import EMBEDDERS, differences
 
 MARKER = "chunksinkmarker"
 NOTES = "chunksinksettings"
