@@ -177,7 +177,7 @@ class Index(AbstractContextManager["Index", None]):
         model has changed.
         """
         return self._synced(
-            "sync", strict=strict, adopt=adopt, allow_deletions=allow_deletions, only_plan=plan, rebuild=rebuild
+            "sync", strict=strict, adopt=adopt, allow_deletions=allow_deletions, plan_hash=plan, rebuild=rebuild
         )
 
     def repair(self, *, adopt: bool = False, allow_deletions: int = 0, deep: bool = False) -> RunReport:

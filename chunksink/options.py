@@ -18,7 +18,8 @@ from chunksink.progress import progress, report_fault
 from chunksink.rebuild.errors import NothingBuilt
 from chunksink.rebuild.locks import held_locks
 from chunksink.search.access import Access
-from chunksink.settings.config import CONFIG_FILE, MEILI_URL, Config, load_config, nearest_variable, unknown_variables
+from chunksink.settings.config import CONFIG_FILE, MEILI_URL, Config, nearest_variable, unknown_variables
+from chunksink.settings.load import load_config
 from chunksink.wiring import keep_live_sinks
 
 if TYPE_CHECKING:
@@ -177,7 +178,7 @@ def config_from(shared: SharedOptions, *, uses_sinks: bool = True, **flags: Any)
         raise click.UsageError(f"{_flag(next(iter(ray)))} needs --engine ray")
     kept = keep_live_sinks(config) if uses_sinks else config
     unused = sorted(config.sink.keys() - {*kept.sinks})
-    if uses_sinks and config.has_default_sinks and unused and MEILI_URL not in os.environ:
+    if uses_sinks and config.origin.has_default_sinks and unused and MEILI_URL not in os.environ:
         note(f"note: {unused[0]} has options, but is not used: no setting names it in `sinks`", severity="warning")
     if kept is not config:
         stays = f"note: {MEILI_URL} is set, but this index has its keyword search in fts, which stays in use"

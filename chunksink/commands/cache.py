@@ -25,6 +25,7 @@ from chunksink.output import counted, first, labelled, printable, show, sized, s
 from chunksink.progress import progress
 from chunksink.rebuild.catalog import Catalog
 from chunksink.rebuild.catalog_rows import drop_former_texts
+from chunksink.rebuild.family_versions import decide
 from chunksink.rebuild.locks import writing
 from chunksink.rebuild.state import State, cache_file, segments_folder
 from chunksink.settings.config import Config
@@ -95,7 +96,7 @@ def long_texts_command(shared: SharedOptions, as_json: bool) -> None:
     config = config_from(shared, uses_sinks=False)
     with State.existing(config.home_path) as state, existing_cache(config) as cache:
         catalog = Catalog(state)
-        catalog.decide()
+        decide(state.db)
         model = state.live().model
         most, unit = model_limits(cache, model.fingerprint) or (None, None)
         found = list(_long_chunks(catalog, cache, model, most)) if most else []
@@ -267,7 +268,7 @@ def _read_chunks(config: Config, state: State, run_log: RunLog) -> Catalog:
     """Validate all chunks; raises InvalidBus unless every partition is there and valid."""
     catalog, intake = Catalog(state), open_intake(config, state, run_log)
     with progress("validate", intake.pending_bytes(), "B") as bar:
-        catalog.refresh(intake, bar.advance)
+        intake.refresh(bar.advance)
     catalog.require_valid()
     return catalog
 

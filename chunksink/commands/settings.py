@@ -18,9 +18,16 @@ from chunksink.rebuild.locks import writing
 from chunksink.rebuild.schema import existing_home_id
 from chunksink.settings.config import Config
 from chunksink.settings.file_paths import shipped_settings_file
-from chunksink.settings.index_settings import Difference, as_file, differences, patch_of, resets, unknown
-from chunksink.settings.meilisearch_defaults import EMBEDDERS
 from chunksink.sinks.meilisearch import MeilisearchSink
+from chunksink.sinks.meilisearch.index_settings import (
+    EMBEDDERS,
+    Difference,
+    as_file,
+    differences,
+    patch_of,
+    resets,
+    unknown,
+)
 from chunksink.wiring import live_dimensions, open_one_sink, require_configured
 
 _SINK = "meilisearch"

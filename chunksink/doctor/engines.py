@@ -12,8 +12,7 @@ from chunksink.rebuild.embedder import cached_vectors
 from chunksink.rebuild.schema import existing_home_id
 from chunksink.rebuild.state import State
 from chunksink.settings.config import Config, variable
-from chunksink.settings.errors import ConfigError
-from chunksink.settings.index_settings import UnusableSettings
+from chunksink.settings.errors import ConfigError, UnusableSettings
 from chunksink.sinks.capabilities import (
     SupportsNearest,
     SupportsPublicName,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from chunksink.settings.config import load_config
 from chunksink.settings.errors import ConfigError
+from chunksink.settings.load import load_config
 from chunksink.sinks.conformance.samples import marker
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.errors import Refused, Unreachable
