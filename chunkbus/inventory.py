@@ -87,11 +87,12 @@ class OutdatedVersions:
 
 @dataclass(frozen=True)
 class SplitFamily:
-    """The part of a split family in one partition: its first line there, its document, and the reason."""
+    """The part of a split family in one partition: its first line there, its document and source, and the reason."""
 
     partition: str
     line: int
     document_id: str
+    source: str | None
     reason: str
 
 
@@ -220,7 +221,7 @@ class Inventory:
             read_by = f"the parser {parser!r:.80} and the canonicalizer {canonicalizer!r:.80}"
             here = f"chunk_count is {share.expected}, but the number of chunks made with {read_by} is {len(share.ids)}"
             reason = f"{here}; the others are missing or of another version"
-        yield SplitFamily(share.key, share.line, chunk.document_id, reason)
+        yield SplitFamily(share.key, share.line, chunk.document_id, chunk.provenance.source(), reason)
 
     def _offset_of(self, number: int) -> int:
         batch = "select first, offsets from batch where first <= ? order by first desc limit 1"

@@ -72,6 +72,11 @@ class BusRoot:
         return self.storage.address
 
     @property
+    def place(self) -> str:
+        """The address as an absolute path without links, to recognise the same place."""
+        return self.address if self.bucket else str(self.path.resolve())
+
+    @property
     def canonical(self) -> Path:
         return self.path / "canonical"
 

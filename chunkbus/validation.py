@@ -89,7 +89,8 @@ class Validation:
             for key in names:
                 chunks += self._validate_partition(key, inventory)
             for split in inventory.split_families(self._root):
-                detail = f"the family of document {split.document_id!r:.120} is incomplete or split: {split.reason}"
+                document = f"document {split.document_id!r:.120} of {split.source!r:.120}"
+                detail = f"the family of {document} is incomplete or split: {split.reason}"
                 self._report(split.partition, split.line, [Problem(findings.FAMILY_SPLIT, detail)])
         return Summary(len(names), chunks, self._errors, self._warnings)
 

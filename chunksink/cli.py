@@ -93,9 +93,12 @@ class LazyGroup(click.Group):
             with errors_as_refusals():  # commands also print in here, which may fail, too
                 return super().invoke(ctx)
         except click.NoSuchOption as error:
-            if not any(error.option_name in option.opts for option in self.params):
+            if any(error.option_name in option.opts for option in self.params):
+                message = f"{error.message} It goes before the command."
+            elif error.ctx is not None and error.ctx.info_name == "search":
+                message = f"{error.message} To search for it: chunksink search -- QUERY"
+            else:
                 raise
-            message = f"{error.message} It goes before the command."
             raise click.NoSuchOption(error.option_name, message, ctx=error.ctx) from error
         except BrokenPipeError as error:  # the reader closed our output; click would exit with 1, our code for a bug
             raise click.exceptions.Exit(Exit.OUTPUT_CLOSED) from error

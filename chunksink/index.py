@@ -289,7 +289,7 @@ class Index(AbstractContextManager["Index", None]):
         partition had, and restores those that its tombstones withdrew, if another partition has them."""
         with self._session("retire-partition", tolerant=True) as session:
             with session.lock(locks.WAIT_SECONDS):
-                session.refresh()
+                session.refresh(any_bus=True)  # all old partitions may have been replaced
                 retired = session.catalog.retire(self.config.bus, key)
             session.log.finish("ok", partition=key, families=retired.removed, returning=retired.returning)
             return retired

@@ -17,6 +17,8 @@ from chunksink.output import note
 from chunksink.progress import progress, report_fault
 from chunksink.rebuild.errors import NothingBuilt
 from chunksink.rebuild.locks import held_locks
+from chunksink.rebuild.run_records import last_bus
+from chunksink.rebuild.state import live_sinks
 from chunksink.search.access import Access
 from chunksink.settings.config import CONFIG_FILE, MEILI_URL, Config, nearest_variable, unknown_variables
 from chunksink.settings.load import load_config
@@ -99,10 +101,13 @@ def _naming_the_first_sync(command: Command) -> Command:
             return command(*arguments, shared=shared, **values)
         except NothingBuilt as error:
             sync = f"build one with `chunksink sync{shared.arguments()}`"
-            remedy = f"{sync}, or from documents: `chunksink ingest FOLDER --sync`"
+            remedy = (
+                f"{sync}, or from documents: `chunksink ingest FOLDER --sync`; or name an existing one with --home or "
+                "--config"
+            )
             if held_locks(error.home):  # by another run: this command has released its own
                 remedy = "the run that builds one is under way"
-            raise Refusal(f"no index in {error.home} yet; {remedy}", Exit.USAGE) from error
+            raise Refusal(f"no index in {error.home.absolute()} yet; {remedy}", Exit.USAGE) from error
 
     return naming
 
@@ -194,6 +199,16 @@ def open_index(shared: SharedOptions, **flags: Any) -> "Index":
     if shared.metrics_file is not None:
         _write_metrics_at_end(config, shared.metrics_file)
     return Index(config, stage=progress, on_fault=report_fault)
+
+
+def note_index(config: Config) -> None:
+    """Before a run that writes: say that it makes a new index, or that the chunks are at another place than before."""
+    home, bus = config.home_path, config.bus
+    if not live_sinks(home):
+        if bus.exists:
+            note(f"making a new index in {home.absolute()}")
+    elif (before := last_bus(home)) not in (None, bus.place):
+        note(f"this index was last written from {before}; now from {bus.place}")
 
 
 def access_of(config: Config, tenant: str | None) -> Access:

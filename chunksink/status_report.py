@@ -17,7 +17,7 @@ from chunksink.rebuild.state import State, cache_file
 from chunksink.rebuild.status import BuildStatus, HomeStatus
 from chunksink.search.page.report import Report, ReportRow, Section, Tone
 from chunksink.settings.config import Config
-from chunksink.summary import unbuilt_lines, unconfigured_lines
+from chunksink.summary import brake_line, unbuilt_lines, unconfigured_lines
 from chunksink.wiring import existing_cache, status_of
 
 SHOWN = 3
@@ -144,11 +144,7 @@ def _bus(status: HomeStatus, shown: int | None) -> Iterator[str]:
 
 
 def _catch_up(status: HomeStatus) -> str:
-    brake = status.brake
-    if brake is None:
-        return "run `chunksink sync`"
-    loss = f"{brake.sources} would be removed or lose most of their chunks, so a sync would stop"
-    return f"{loss}: `chunksink plan` names some of them, `chunksink sync {brake.flag}` continues"
+    return brake_line(status.brake) if status.brake else "run `chunksink sync`"
 
 
 def _held(status: HomeStatus, shown: int | None) -> Iterator[str]:

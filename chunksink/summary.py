@@ -3,12 +3,14 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from chunksink.chunkbus.findings import FAMILY_SPLIT
 from chunksink.exits import Exit
 from chunksink.output import Note, counted, counts, first, named, printable, show, some
 from chunksink.rebuild.plan import FamilyCounts
 
 if TYPE_CHECKING:
-    from chunksink.chunkbus.findings import Finding
+    from chunksink.rebuild.errors import Removal
+    from chunksink.rebuild.forecast import Forecast
     from chunksink.rebuild.recall import Recall
     from chunksink.rebuild.report import RunReport, SinkReport
 
@@ -167,19 +169,29 @@ def _drift(sink: "SinkReport") -> str:
     return (" and ".join(filter(None, [lost, altered])) or "had drifted from its records") + names
 
 
-def _input(report: "RunReport") -> Iterator[str]:
-    """Problems of the chunks, and sources that are held because of them."""
+def bus_lines(report: "RunReport | Forecast") -> Iterator[str]:
+    """Missing partitions, and problems of others."""
     missing = [
         f"partition {key} is missing; its sources stay in the index. Bring it back, or retire it with "
         f"`chunksink retire-partition {key}`"
         for key in report.missing_partitions
     ]
     yield from first(missing, _SHOWN)
-    errors = [str(finding) for finding in report.findings if finding.is_error]
-    yield from first(errors, _SHOWN, total=report.errors)
+    errors = [finding for finding in report.findings if finding.is_error]
+    yield from first(list(map(str, errors)), _SHOWN, total=report.errors)
     if errors:
-        yield "these partitions were not read; their sources are unchanged. `chunksink validate` shows the remedies"
-    yield from warning_lines([finding for finding in report.findings if not finding.is_error])
+        elsewhere = ", and whether another partition has other chunks of a split family"
+        shows = f"the remedies{elsewhere if any(each.code == FAMILY_SPLIT for each in errors) else ''}"
+        yield f"these partitions were not read; their sources are unchanged. `chunksink validate` shows {shows}"
+    warnings = [finding for finding in report.findings if not finding.is_error]
+    yield from map(str, warnings[:_SHOWN])
+    if warnings:
+        yield "these partitions were read. `chunksink validate` lists all warnings and their remedies"
+
+
+def _input(report: "RunReport") -> Iterator[str]:
+    """Problems of the chunks, and sources that are held because of them."""
+    yield from bus_lines(report)
     if report.wrong_field_values:
         values = counted(report.wrong_field_values, "value")
         yield f"{values} of custom fields left out for the wrong type; `chunksink validate` lists them"
@@ -191,16 +203,15 @@ def _input(report: "RunReport") -> Iterator[str]:
     yield from first(held, _SHOWN, " reasons; see `chunksink status`")
 
 
-def warning_lines(warnings: Sequence["Finding"]) -> Iterator[str]:
-    yield from map(str, warnings[:_SHOWN])
-    if warnings:
-        yield "these partitions were read. `chunksink validate` lists all warnings and their remedies"
-
-
 def _examples(names: Sequence[str], total: int) -> str:
     """Some of the names, in brackets."""
     shown = [named(name) for name in names[:_NAMED]]
     return f" ({some(shown, len(shown), total=total)})" if names else ""
+
+
+def brake_line(brake: "Removal") -> str:
+    loss = f"{brake.sources} would be removed or lose most of their chunks, so a sync would stop"
+    return f"{loss}: `chunksink plan` names some of them, `chunksink sync {brake.flag}` continues"
 
 
 def recall_lines(sink: str, recall: "Recall | None") -> Iterator[str]:

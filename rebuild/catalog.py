@@ -171,8 +171,9 @@ class Catalog:
         return number(self._db, "select count(*) from finding where severity = 'error'")
 
     def wrong_field_values(self) -> int:
-        """The number of values that do not have the type of their custom field."""
-        return number(self._db, "select count(*) from finding where code = ?", [FIELD_VALUE])
+        """The number of values in valid partitions that do not have the type of their custom field."""
+        found = "finding join partition on key = partition where code = ? and state = ?"
+        return number(self._db, f"select count(*) from {found}", [FIELD_VALUE, VALID])
 
     def held(self, limit: int = -1) -> list[HeldFamily]:
         rows = self._db.execute("select family, reason, detail from held order by family limit ?", [limit])

@@ -17,6 +17,10 @@ class InvalidBus(RebuildError):
     """Chunks break the contract, so no complete index can be made from them."""
 
 
+class OtherBus(RebuildError):
+    """The bus has partitions, but none of those that the index was made from; nothing was read."""
+
+
 class NotVerified(RebuildError):
     """An engine differs from what was written, or the chunks kept changing during a rebuild."""
 
@@ -37,7 +41,8 @@ class NothingBuilt(NoGeneration):
     """This home has never had a live generation."""
 
     def __init__(self, home: Path) -> None:
-        super().__init__(f"no index in {home} yet; build one with `chunksink sync --home {shlex.quote(str(home))}`")
+        build = f"build one with `chunksink sync --home {shlex.quote(str(home))}`"
+        super().__init__(f"no index in {home.absolute()} yet; {build}")
         self.home = home
 
 

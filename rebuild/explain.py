@@ -55,6 +55,7 @@ _CHUNK_ROWS = f"""
 select c.partition, p.state, c.offset, c.length, c.family, c.parent_id, c.document_id, c.text_hash, c.source_checksum,
     {KEY} from chunk c join partition p on p.key = c.partition where c.chunk_id = ? order by c.partition, c.offset
 """
+_FORMER = "former_document where ?1 in (family, document_id, parent_id) or parent_id = ?2"
 
 
 @dataclass(frozen=True)
@@ -182,6 +183,8 @@ def _chunk_ids(db: Any, root: BusRoot, name: str, without_chunks: Callable[[str]
             return chunks
     if name and (reason := without_chunks(name)):
         raise UnknownChunk(reason)
+    if families or any(exists(db, _FORMER, [form, resolve_parent_id(None, form, form)]) for form in names_of(name)):
+        raise UnknownChunk(f"{name!r:.100} was in the chunks before, and no partition has it now")
     hint = f"; ids that begin with it are {', '.join(begun)}, ..." if begun else "; has it been synced?"
     raise UnknownChunk(f"no chunk and no source {name!r:.100} is known{hint}")
 

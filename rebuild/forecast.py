@@ -19,7 +19,7 @@ from chunksink.rebuild.locks import WAIT_SECONDS
 from chunksink.rebuild.ownership import require_ours
 from chunksink.rebuild.plan import FamilyCounts, Plan
 from chunksink.rebuild.removals import held_by_reason, large_removal
-from chunksink.rebuild.report import RunOutcome
+from chunksink.rebuild.report import RunOutcome, first_findings
 from chunksink.rebuild.session import Session
 from chunksink.rebuild.state import EMBEDDED, MODEL, Generation
 from chunksink.rebuild.targets import Opening, open_targets, settings_due, was_left_unfinished
@@ -86,8 +86,10 @@ class Forecast:
     removed: tuple[str, ...]
     rebuild_due: str | None
     settings: dict[str, list[str]]
-    warnings: tuple[Finding, ...]
-    """The first warnings in partitions that were read for this plan."""
+    findings: tuple[Finding, ...]
+    """As `first_findings`."""
+    errors: int
+    missing_partitions: tuple[str, ...]
     brake: Removal | None
     """The removal that would stop a sync without a flag."""
 
@@ -221,7 +223,9 @@ def forecast(session: Session, planned: SyncPlan, model: ModelInfo, price: float
         removed=tuple(plan.examples("remove", True, _EXAMPLES)),
         rebuild_due=None if live is None else session.rebuild_due(live),
         settings=planned.settings,
-        warnings=session.intake.warnings(_EXAMPLES),
+        findings=first_findings(session),
+        errors=session.catalog.errors(),
+        missing_partitions=tuple(session.catalog.missing_partitions()),
         brake=_brake(session, live, planned),
     )
 

@@ -21,6 +21,7 @@ from chunksink.chunkbus.record_checks import Rules
 from chunksink.chunkbus.store import write_transaction
 from chunksink.chunkbus.validation import RULES_VERSION, NeedsValidation, PartialValidation, Progress, Validation
 from chunksink.rebuild.catalog_rows import instant, take_lines, touch_lines
+from chunksink.rebuild.errors import OtherBus
 from chunksink.rebuild.family_versions import decide
 from chunksink.rebuild.schema import exists
 from chunksink.rebuild.state import State
@@ -84,8 +85,22 @@ class Intake:
     def pending_bytes(self, *, reread: bool = False) -> int:
         return sum(self.root.size_of(key) for key in self.pending(reread=reread))
 
-    def refresh(self, on_bytes: Progress = ignore, *, reread: bool = False) -> None:
-        """Read new and changed partitions into the catalog, or with `reread` all, then decide which versions count."""
+    def require_known_bus(self) -> None:
+        """Raises OtherBus if the bus has partitions, but none of those that the index was made from."""
+        known = {key for (key,) in self.state.db.execute("select key from partition")}
+        keys = self.root.partition_keys()
+        if keys and known and known.isdisjoint(keys) and exists(self.state.db, "chunk"):
+            raise OtherBus(
+                f"{self.root.place} has none of the {len(known):,} partitions of this index (such as {min(known)}), "
+                "but others; nothing was read. Name the right chunks with --chunks, or another index with --home. If "
+                "the partitions were really replaced, run `chunksink retire-partition KEY` for the old ones first"
+            )
+
+    def refresh(self, on_bytes: Progress = ignore, *, reread: bool = False, any_bus: bool = False) -> None:
+        """Read new and changed partitions into the catalog, or with `reread` all, then decide which versions count.
+        Raises OtherBus, except with `any_bus`, if all partitions of the index were replaced."""
+        if not any_bus:
+            self.require_known_bus()
         self._forget_other_projection()
         self.read(on_bytes, reread=reread)
         decide(self.state.db)

@@ -127,7 +127,7 @@ class RunReport:
     held_sources: dict[str, tuple[str, ...]]
     """Names of some held sources, by reason."""
     findings: tuple[Finding, ...]
-    """The first errors in partitions, then the first warnings in partitions that this run has read."""
+    """As `first_findings`."""
     errors: int
     wrong_field_values: int
     """Values of a wrong type for their custom field; documents are indexed without them."""
@@ -172,6 +172,12 @@ class RunReport:
         return facts
 
 
+def first_findings(session: Session) -> tuple[Finding, ...]:
+    """The first errors in partitions, then the first warnings in partitions that this run has read."""
+    errors = (finding for finding in session.catalog.findings(_EXAMPLES) if finding.is_error)
+    return (*errors, *session.intake.warnings(_EXAMPLES))
+
+
 def conclude(
     session: Session,
     generation: Generation,
@@ -200,10 +206,7 @@ def conclude(
         total=catalog.counts(),
         held=held_by_reason(session.state.db, written),
         held_sources=_held_sources(session, written),
-        findings=(
-            *(finding for finding in catalog.findings(_EXAMPLES) if finding.is_error),
-            *session.intake.warnings(_EXAMPLES),
-        ),
+        findings=first_findings(session),
         errors=catalog.errors(),
         wrong_field_values=catalog.wrong_field_values(),
         missing_partitions=tuple(catalog.missing_partitions()),
@@ -227,7 +230,7 @@ def conclude(
         del facts["repeated_texts"]["sources"]
     for sink in facts["sinks"].values():
         del sink["drifted_sources"]
-    session.log.finish(report.status, **facts)
+    session.log.finish(report.status, bus=session.intake.root.place, **facts)
     return report
 
 

@@ -24,7 +24,7 @@ _COMMON = ("event", "run_id", "at", "status", "error")
 """Fields of every last line. The others are the facts of the command."""
 _KEPT = ("event", "run_id", "at", "command", "status")
 """Fields that a blanked line keeps."""
-_NEVER_NAME_SOURCES = {*_KEPT, "sink", "generation", "code", "severity"}
+_NEVER_NAME_SOURCES = {*_KEPT, "sink", "generation", "code", "severity", "bus"}
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,11 @@ def last_update(home: Path) -> RunRecord | None:
     """The last sync, repair or rebuild that was not stopped by an error or by Ctrl-C. It may have been killed, or may
     still be running."""
     return next((run for run in past_runs(home, *UPDATES) if not run.was_stopped), None)
+
+
+def last_bus(home: Path) -> str | None:
+    """The place of the chunks from which the index was last updated; None if no record names it."""
+    return next((bus for run in past_runs(home, *UPDATES) if (bus := run.facts.get("bus"))), None)
 
 
 def count_runs(home: Path) -> int:

@@ -137,12 +137,12 @@ class Session:
         """Whether a build with this marker was made by this home. A build without a marker belongs to nobody."""
         return marker is not None and marker.home_id == self.state.home_id
 
-    def refresh(self, *, reread: bool = False) -> None:
-        """Read new and changed partitions into the catalog; with `reread`, all."""
+    def refresh(self, *, reread: bool = False, any_bus: bool = False) -> None:
+        """Read new and changed partitions into the catalog; with `reread`, all. Raises OtherBus, as the intake does."""
         self.intake.root.refresh()
         size = self.intake.pending_bytes(reread=reread)
         with self.timed("validate", size, "B") as advance:
-            self.intake.refresh(advance, reread=reread)
+            self.intake.refresh(advance, reread=reread, any_bus=any_bus)
 
     def rebuild_due(self, live: Generation) -> str | None:
         """Why a rebuild would make a different index, judging by settings and files."""

@@ -10,14 +10,14 @@ from typing import Any, Literal
 
 from chunksink.chunkbus.errors import PartitionChanged
 from chunksink.rebuild.embedder import Lookup
-from chunksink.rebuild.errors import OtherHome
+from chunksink.rebuild.errors import OtherHome, Removal
 from chunksink.rebuild.flip import live_generation
 from chunksink.rebuild.intake import retry_if_rewritten
 from chunksink.rebuild.locks import WAIT_SECONDS, reading_live
 from chunksink.rebuild.ownership import is_shown, require_our_build
 from chunksink.rebuild.recall import Recall, measure
 from chunksink.rebuild.receipts import Receipts
-from chunksink.rebuild.removals import held_by_reason
+from chunksink.rebuild.removals import held_by_reason, large_removal
 from chunksink.rebuild.report import RunOutcome
 from chunksink.rebuild.scan import CHANGED, EXTRA, MISSING, DriftedSource, Scan
 from chunksink.rebuild.schema import exists
@@ -90,6 +90,8 @@ class VerifyReport:
     unread: tuple[str, ...]
     """Partitions that are missing or invalid. While there are any, documents of families that are not in the catalog
     do not count as extra, since these partitions may contain them."""
+    brake: Removal | None
+    """The removal that would stop a sync or repair without a flag."""
 
     def __repr__(self) -> str:
         return f"<VerifyReport {', '.join([self.status, *self.drifted])}>"
@@ -221,6 +223,7 @@ def _verify(session: Session, live: Generation, deep: bool, recall: bool) -> Ver
         unbuilt=tuple(name for name in session.sinks if name not in live.builds),
         held=sum(held_by_reason(session.state.db, list(live.builds.values())).values()),
         unread=tuple(session.catalog.unread_partitions()),
+        brake=large_removal(session.state.db, live.builds_of(session.config.sinks)),
     )
 
 

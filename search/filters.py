@@ -13,7 +13,7 @@ from chunksink.search.errors import InvalidQuestion
 from chunksink.settings.fields import FieldType
 from chunksink.settings.sink_tables import suggestion
 from chunksink.sinks import values
-from chunksink.sinks.custom_fields import NO_FIELDS, FieldSet
+from chunksink.sinks.custom_fields import NO_FIELDS, CustomField, FieldSet
 from chunksink.sinks.document import CUSTOM, LISTS
 from chunksink.sinks.errors import InvalidFilter
 from chunksink.sinks.fields import FILTERS, SORTABLE, VALUE_TYPES, WHOLE
@@ -125,11 +125,16 @@ def parse_facets(written: str | Iterable[str] | None, fields: FieldSet = NO_FIEL
 def _facet_name(name: str, fields: FieldSet, known: Sequence[str]) -> str:
     if name in known:
         return name
-    if fields.get(name) is not None:
-        raise InvalidFilter(f"no facets for {name}: set facet = true in [fields.{name}], and sync")
+    if (field := fields.get(name)) is not None:
+        raise InvalidFilter(f"no facets for {name}: {_remedy(field, 'facet')}")
     raise InvalidFilter(
         f"no facets for {name!r:.100}{suggestion(str(name), known)}. Fields with facets: {', '.join(sorted(known))}"
     )
+
+
+def _remedy(field: CustomField, option: str) -> str:
+    """Documents change, and need a sync, only if engines did not compare the values of the field before."""
+    return f"set {option} = true in [fields.{field.name}]{'' if field.is_label else ', and sync'}"
 
 
 def parse_sort(written: str | None, fields: FieldSet = NO_FIELDS) -> Sort | None:
@@ -142,8 +147,8 @@ def parse_sort(written: str | None, fields: FieldSet = NO_FIELDS) -> Sort | None
     sortable = fields.sortable()
     if name not in (*SORTABLE, *sortable):
         near = suggestion(name, [*SORTABLE, *sortable])
-        if fields.get(name) is not None:
-            raise InvalidFilter(f"cannot sort by {name}: set sort = true in [fields.{name}], and sync")
+        if (field := fields.get(name)) is not None:
+            raise InvalidFilter(f"cannot sort by {name}: {_remedy(field, 'sort')}")
         possible = ", ".join((*SORTABLE, *sortable))
         raise InvalidFilter(f"cannot sort by {name!r:.100}{near}; possible fields: {possible}")
     return Sort(_in_documents(name, sortable), descending=written.startswith("-"))
@@ -244,6 +249,8 @@ def _range(name: str, field: FilterField, value: str) -> tuple[Any, Any]:
             kind = "whole numbers" if field.is_whole else "numbers"
             raise InvalidQuestion(f"{name} is compared with {kind} of up to 15 digits, not with {value!r:.100}")
         return number, number
+    if field.field == "extension":
+        value = value.removeprefix(".")
     label = value if field.field in WHOLE else values.cut(value)  # as in the index
     return label, label
 

@@ -63,12 +63,14 @@ def retry_command(context: click.Context, shared: SharedOptions, sink: str | Non
     """
     sink_of_group, shared_of_group = context.obj
     given = {name: value for name, value in asdict(shared).items() if value is not None}
-    config = config_from(replace(shared_of_group, **given), uses_sinks=False)
+    shared = replace(shared_of_group, **given)
+    config = config_from(shared, uses_sinks=False)
     with State.existing(config.home_path) as state, writing(config.home_path):
         builds = receipts_of_live(state, sink or sink_of_group)
         marked = {name: number for name, receipts in builds.items() if (number := receipts.retry_dead_letters())}
     echo(f"{name}: {counted(number, 'document')} will be sent again" for name, number in marked.items())
-    echo(["the next `chunksink sync` sends them" if marked else "nothing was refused, so nothing will be sent again"])
+    sync = f"the next `chunksink sync{shared.arguments()}` sends them"
+    echo([sync if marked else "nothing was refused, so nothing will be sent again"])
 
 
 def _lines(letters: list[tuple[str, DeadLetter]]) -> Iterator[str]:

@@ -16,7 +16,7 @@ from chunksink.ingest.formats.markdown.policy import DEFAULT_POLICY, POLICIES
 from chunksink.ingest.formats.registry import NAMES, all_formats
 from chunksink.ingest.options import Options
 from chunksink.ingest.report import IngestReport
-from chunksink.options import SharedOptions, index_options, json_option, metrics_file_option, open_index
+from chunksink.options import SharedOptions, index_options, json_option, metrics_file_option, note_index, open_index
 from chunksink.output import Note, counted, counts, echo, more, print_json, printable, some
 from chunksink.progress import progress
 from chunksink.summary import exit_code, print_report
@@ -151,6 +151,8 @@ def command(
             report = index.ingest(*sources, jobs=jobs, on_source=lambda: bar.advance(1), **options)
         if not as_json:
             echo([_headline(report, index.config.bus.address), *_statistics(report), *map(Note, _notes(report))])
+            if sync:
+                note_index(index.config)
         synced = index.sync(allow_deletions=options["allow_deletions"]) if sync else None
     code = Exit.INVALID_INPUT if report.failures else Exit.OK
     if synced is None:

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from chunksink.exits import Exit
 from chunksink.options import SharedOptions, index_options, json_option, open_index
 from chunksink.output import Note, counted, more, named, printable, show
-from chunksink.summary import warning_lines
+from chunksink.summary import bus_lines
 
 if TYPE_CHECKING:
     from chunksink.index import Index
@@ -21,7 +22,7 @@ _SHOWN = 10
 @index_options
 @click.option("--adopt", is_flag=True, help="Show the plan of `sync --adopt`.")
 @json_option
-def command(shared: SharedOptions, adopt: bool, as_json: bool) -> None:
+def command(shared: SharedOptions, adopt: bool, as_json: bool) -> int:
     """Show what a sync would do and cost. Nothing is written to the engines, except that an interrupted switch
     of generations is completed.
 
@@ -30,6 +31,7 @@ def command(shared: SharedOptions, adopt: bool, as_json: bool) -> None:
     sync would stop because it would remove a large share of the index, the plan names the option that allows it. If
     the records of the home were lost, the plan cannot foresee that a sync would stop; the sync names the option then.
     Seconds are shown once a run has measured this machine. A cost is shown if an endpoint and token_price are set.
+    Exits with 3 if partitions are missing or invalid, or sources are held.
 
     \b
     Examples:
@@ -37,12 +39,15 @@ def command(shared: SharedOptions, adopt: bool, as_json: bool) -> None:
       chunksink plan --json | jq .families
     """
     with open_index(shared) as index:
-        print_plan(index, adopt=adopt, as_json=as_json)
+        return print_plan(index, adopt=adopt, as_json=as_json)
 
 
-def print_plan(index: "Index", *, adopt: bool, as_json: bool) -> None:
+def print_plan(index: "Index", *, adopt: bool, as_json: bool) -> Exit:
+    """Returns the exit code."""
     forecast = index.plan(adopt=adopt)
     show(as_json, forecast.as_json(), _lines(forecast))
+    is_incomplete = forecast.errors or forecast.missing_partitions or forecast.held
+    return Exit.INVALID_INPUT if is_incomplete else Exit.OK
 
 
 def _money(cost: float) -> str:
@@ -79,7 +84,7 @@ def _lines(forecast: "Forecast") -> Iterator[str]:
         yield f"about {forecast.seconds:,.0f} s at the pace of the last run"
     for name, changed in forecast.settings.items():
         yield f"{name}: index settings to change: {', '.join(changed)}"
-    yield from map(Note, warning_lines(forecast.warnings))
+    yield from map(Note, bus_lines(forecast))
     if forecast.rebuild_due:
         yield f"a rebuild is due: {forecast.rebuild_due}"
     for name, sink in forecast.sinks.items():

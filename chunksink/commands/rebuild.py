@@ -4,7 +4,15 @@ from typing import Any
 
 import click
 
-from chunksink.options import SharedOptions, engine_options, index_options, json_option, open_index, writing_options
+from chunksink.options import (
+    SharedOptions,
+    engine_options,
+    index_options,
+    json_option,
+    note_index,
+    open_index,
+    writing_options,
+)
 from chunksink.summary import BUILT, exit_code, print_report
 
 
@@ -70,6 +78,8 @@ def command(
             )
         options["fail_if_drop"] = fail_if_drop
     with open_index(shared, model=model, precision=precision) as index:
+        if not as_json:
+            note_index(index.config)
         report = index.rebuild(**options)
     print_report(report, as_json=as_json, verb=BUILT)
     return exit_code(report)

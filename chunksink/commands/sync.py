@@ -14,12 +14,14 @@ from chunksink.options import (
     engine_options,
     index_options,
     json_option,
+    note_index,
     open_index,
     require_extra,
     writing_options,
 )
 from chunksink.output import note
 from chunksink.progress import ALIVE, STARTED, notify
+from chunksink.rebuild.errors import OtherBus
 from chunksink.settings.config import Config
 from chunksink.summary import exit_code, print_report
 from chunksink.watch import BusWatch
@@ -88,8 +90,9 @@ def command(
         raise click.UsageError("--metrics-file is written when the command ends: use --metrics-port with --watch")
     with open_index(shared) as index:
         if dry_run:
-            print_plan(index, adopt=options["adopt"], as_json=as_json)
-            return Exit.OK
+            return print_plan(index, adopt=options["adopt"], as_json=as_json)
+        if not as_json:
+            note_index(index.config)
         if watch:
             host = "127.0.0.1" if metrics_host is None else metrics_host
             with _metrics_served(index.config, host, metrics_port):
@@ -137,6 +140,8 @@ def _watch(index: "Index", as_json: bool, options: dict[str, Any]) -> None:
                 print_report(report, as_json=as_json)
                 code = exit_code(report, strict=options["strict"])
         except Refusal as refusal:
+            if isinstance(refusal.__cause__, OtherBus):
+                raise
             refusal.show()
             if as_json:
                 print_failure(refusal, refusal.code)

@@ -9,7 +9,7 @@ import click
 from chunksink.exits import Exit
 from chunksink.options import SharedOptions, index_options, json_option, open_index, writing_options
 from chunksink.output import Note, counted, counts, echo, first, more, named, note, print_json, printable
-from chunksink.summary import exit_code, print_report, recall_lines, unbuilt_lines, unconfigured_lines
+from chunksink.summary import brake_line, exit_code, print_report, recall_lines, unbuilt_lines, unconfigured_lines
 
 if TYPE_CHECKING:
     from chunksink.rebuild.verify import SinkCheck, VerifyReport
@@ -62,7 +62,8 @@ def command(shared: SharedOptions, deep: bool, repair: bool, allow_deletions: in
         if not repair and differing:
             deeply = "--deep " if deep else ""
             is_behind = all(sink.is_behind for sink in differing)
-            note("`chunksink sync` writes it" if is_behind else f"`chunksink verify {deeply}--repair` fixes it")
+            remedy = "`chunksink sync` writes it" if is_behind else f"`chunksink verify {deeply}--repair` fixes it"
+            note(brake_line(report.brake) if report.brake else remedy)
     if report.unknown:
         return Exit.ENGINE
     if not report.ok:

@@ -49,7 +49,7 @@ def test_family_when_in_two_partitions_is_split(tmp_path: Path) -> None:
     root = bus(tmp_path, p1=[other, chunk(0), chunk(1)], p2=[chunk(2)], p3=[chunk(8, uri="docs/c.md")])
     found = validate(root)
     assert places(found) == [(SPLIT, "error", "p1", 2), (SPLIT, "error", "p2", 1)]
-    assert "'document-1'" in found[0].detail
+    assert "'document-1' of 'docs/a.md'" in found[0].detail
     assert "partition p2" in found[0].detail
     assert "partition p1" in found[1].detail
 

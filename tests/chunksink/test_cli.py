@@ -108,6 +108,8 @@ def test_exit_codes_are_distinct_and_explained() -> None:
         (["--version"], 0, __version__),
         (["nonsense"], Exit.USAGE, "nonsense"),
         (["--nonsense"], Exit.USAGE, "--nonsense"),
+        (["search", "--leak-check=full"], Exit.USAGE, "chunksink search -- QUERY"),
+        (["sync", "--log-format=json"], Exit.USAGE, "before the command"),
         ([], Exit.OK, "chunksink ingest FOLDER --sync"),
     ],
 )

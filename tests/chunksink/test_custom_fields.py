@@ -302,3 +302,12 @@ def test_proposed_tables_are_a_configuration_that_reads_every_value(quick_shell:
     assert found(quick_shell, "boat", "--filter", "priority>=3", "--filter", "due<2026-05") == ["b.md"]
     for field, order in (("due", ["b.md", "a.md"]), ("priority", ["a.md", "b.md"])):
         assert found(quick_shell, "boat", "--sort", field, "--filter", "priority>0") == order
+
+
+def test_wrong_values_count_only_in_partitions_that_were_read(quick_shell: Shell) -> None:
+    configure(quick_shell, FIELDS)
+    for key, priority in (("p1", "high"), ("p2", "low")):
+        quick_shell.commit(key, *(source(f"{key}{n}.md", "a boat", metadata={"priority": priority}) for n in "ab"))
+    quick_shell.cut_off("p2")
+    ended = quick_shell("sync", "--json")
+    assert (ended.code, ended.json["wrong_field_values"]) == (Exit.INVALID_INPUT, 2)

@@ -49,6 +49,12 @@ def test_list_with_sink_and_limit_is_restricted(shell: Shell) -> None:
     assert nothing.code == Exit.OK
 
 
+@pytest.mark.usefixtures("home")
+def test_retry_names_the_sync_of_the_same_home(shell: Shell) -> None:
+    ended = shell("dead-letters", "--home", str(shell.home), "retry")
+    assert f"`chunksink sync --home {shell.home}`" in ended.out
+
+
 def test_retried_document_when_accepted_is_not_listed(home: Home, shell: Shell) -> None:
     home.encoder = Home(home.folder, home.root).encoder  # has a vector for every document
     assert shell("dead-letters", "retry").code == Exit.OK

@@ -133,7 +133,7 @@ def test_watch_and_serve_log_in_this_form(quick_shell: Shell) -> None:
         watcher.says('"event":"finished"')
         assert watcher.interrupt() == Exit.INTERRUPTED
     found = lines(watcher.err)
-    assert [line["event"] for line in found] == ["note", "started", "finished", "interrupted"]
+    assert [line["event"] for line in found] == ["note", "note", "started", "finished", "interrupted"]
     with running(quick_shell.folder, CHUNKSINK_LOG_FORMAT="json", **WORDS) as server:
         assert server.get("/status")[0] == 200
         assert server.end(signal.SIGTERM) == Exit.OK

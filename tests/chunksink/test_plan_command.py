@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import chunksink
+from chunksink.chunkbus.findings import CHECKSUM_MISMATCH, MANIFEST_MISSING
 from chunksink.embeddings.errors import ModelUnavailable
 from chunksink.embeddings.settings import EncoderSettings
 from chunksink.exits import Exit
@@ -70,8 +71,24 @@ def test_plan_counts_held_and_superseded_sources(quick_shell: Shell) -> None:
     quick_shell.commit("p3", C)
     quick_shell("sync")
     quick_shell.remove("p3")
-    plan = quick_shell("plan", "--json").json
+    ended = quick_shell("plan", "--json")
+    plan = ended.json
     assert (plan["families"]["superseded"], plan["families"]["held"]) == (1, 1)
+    assert (ended.code, plan["missing_partitions"]) == (Exit.INVALID_INPUT, ["p3"])
+
+
+@pytest.mark.parametrize("command", ["plan", "sync --dry-run"])
+def test_plan_shows_invalid_new_partitions(command: str, quick_shell: Shell) -> None:
+    quick_shell.synced(p1=[A])
+    for key in ("p2", "p3"):
+        quick_shell.commit(key, B)
+    quick_shell.root.manifest_file("p2").unlink()
+    quick_shell.cut_off("p3")
+    ended = quick_shell(*command.split(), "--json")
+    found = {(each["partition"], each["code"]) for each in ended.json["findings"]}
+    assert {("p2", MANIFEST_MISSING), ("p3", CHECKSUM_MISMATCH)} <= found
+    assert (ended.code, ended.json["errors"]) == (Exit.INVALID_INPUT, len(found))
+    assert MANIFEST_MISSING in quick_shell(*command.split()).err
 
 
 def test_sync_with_a_plan_executes_only_that_plan(moved: Shell) -> None:
@@ -149,7 +166,7 @@ def test_sync_with_a_plan_builds_no_first_index_and_no_new_sink(
     quick_shell.commit("p1", A, B)
     ended = quick_shell("sync", "--plan", "0" * 64)
     assert (ended.code, ended.out) == (Exit.USAGE, "")
-    assert "no index in .chunksink yet" in ended.err
+    assert f"no index in {quick_shell.home} yet" in ended.err
     assert not (quick_shell.home / "fts").exists()
     assert quick_shell("sync").code == Exit.OK
     quick_shell.commit("p1", B)

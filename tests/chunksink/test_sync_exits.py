@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from chunksink.chunkbus.findings import CHECKSUM_MISMATCH, MEANINGS, TIME_IN_FUTURE
+from chunksink.chunkbus.findings import CHECKSUM_MISMATCH, FAMILY_SPLIT, MEANINGS, TIME_IN_FUTURE
 from chunksink.exits import Exit
 from chunksink.rebuild.locks import writing
 from tests.chunksink.shell import Shell
@@ -103,6 +103,14 @@ def test_damaged_file_is_named_before_the_errors_that_it_causes(command: str, sy
     assert command != "rebuild" or MEANINGS[CHECKSUM_MISMATCH][1] in ended.err
 
 
+def test_sync_of_a_split_family_names_its_source_and_the_command_that_finds_the_rest(quick_shell: Shell) -> None:
+    for key, chunk in zip(("p1", "p2"), A, strict=True):
+        quick_shell.commit(key, [chunk])
+    ended = quick_shell("sync")
+    assert (ended.code, ended.err.count(FAMILY_SPLIT), ended.err.count("'a.md'")) == (Exit.INVALID_INPUT, 2, 2)
+    assert "`chunksink validate` shows the remedies, and whether another partition" in ended.err
+
+
 def test_the_first_sync_begins_with_what_is_valid_unless_it_is_strict(quick_shell: Shell) -> None:
     quick_shell.commit("p1", A)
     quick_shell.commit("p2", C)
@@ -117,13 +125,12 @@ def test_the_first_sync_begins_with_what_is_valid_unless_it_is_strict(quick_shel
 def test_warnings_are_shown_when_their_partition_is_read(command: str, synced: Shell) -> None:
     for key in ("p3", "p4"):
         synced.commit(key, source(f"{key}.md", "a pet", "a lion", at="9998-01-01T00:00:00Z"))
-    place = "findings" if command != "plan" else "warnings"
     ended = synced(command, "--json")
     assert ended.code == Exit.OK
-    assert [(each["code"], each["severity"], each["partition"]) for each in ended.json[place]] == [
+    assert [(each["code"], each["severity"], each["partition"]) for each in ended.json["findings"]] == [
         (TIME_IN_FUTURE, "warning", key) for key in ("p3", "p4")
     ]
-    assert synced("plan", "--json").json["warnings"] == []
+    assert synced("plan", "--json").json["findings"] == []
     synced.commit("p4", source("p4.md", "a pet", "a lion", "a puma", at="9998-01-01T00:00:00Z"))
     ended = synced(command)
     assert (ended.code, ended.err.count(TIME_IN_FUTURE)) == (Exit.OK, 2 if command == "rebuild" else 1)
@@ -189,7 +196,7 @@ def test_commands_before_the_first_index_are_usage_errors(quick_shell: Shell, co
     quick_shell.commit("p1", A)
     ended = quick_shell(*command.split())
     assert (ended.code, ended.out) == (Exit.USAGE, "")
-    assert "no index in .chunksink yet; build one with `chunksink sync`" in ended.err
+    assert f"no index in {quick_shell.home} yet; build one with `chunksink sync`" in ended.err
     assert not (quick_shell.folder / ".chunksink").exists()
 
 
@@ -239,6 +246,12 @@ def test_status_reports_the_brake_after_a_sync(braked: Shell) -> None:
     assert "run `chunksink sync`" not in out
     assert "12 of the 20 sources in the index, with 12 chunks, would be removed" in out
     assert braked("status", "--json").json["brake"] == BRAKE
+
+
+def test_verify_names_the_brake_that_would_stop_a_sync(braked: Shell) -> None:
+    ended = braked("verify")
+    assert (ended.code, "`chunksink sync --allow-deletions 12`" in ended.err) == (Exit.DRIFT, True)
+    assert "`chunksink sync` writes it" not in ended.err
 
 
 def test_brake_stops_a_repair_and_names_the_flag(braked: Shell) -> None:

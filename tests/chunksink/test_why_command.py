@@ -243,6 +243,17 @@ def test_why_of_an_unknown_or_ambiguous_id_is_a_usage_error(name: str, expected:
     assert (ended.code, expected in ended.err) == (Exit.USAGE, True)
 
 
+@pytest.mark.parametrize("name", ["docs/e.md", "docs/e.md#l=1", parent_of("docs/e.md")])
+def test_why_of_a_removed_source_says_that_it_was_there(name: str, home: Home, shell: Shell) -> None:
+    commit(home.root, "p2", source("docs/e.md", "an emu"))
+    home.sync()
+    commit(home.root, "p2", [])
+    for _ in range(2):  # before and after the index has lost it
+        ended = shell("why", name)
+        home.sync()
+    assert (ended.code, "no partition has it now" in ended.err) == (Exit.USAGE, True)
+
+
 def test_why_of_a_file_of_several_tenants_lists_them_and_each_family_key_means_one(home: Home, shell: Shell) -> None:
     owners = (None, "acme", "other")
     chunks = {owner: source("twice.md", str(owner), ids=str(owner), tenant_id=owner) for owner in owners}

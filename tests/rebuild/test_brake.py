@@ -101,8 +101,8 @@ def test_brake_counts_withdrawn_but_not_replaced_sources(home: Home) -> None:
 
 def test_held_sources_are_not_removed(home: Home) -> None:
     """A bus folder that is not mounted empties no index, even with deletions allowed."""
-    of(home, 20)
     commit(home.root, "p2", [])
+    of(home, 20)
     for path in (home.root.chunks_file("p1"), home.root.manifest_file("p1")):
         path.unlink()
     assert home.sync(allow_deletions=20).families.removed == 0

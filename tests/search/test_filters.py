@@ -44,6 +44,7 @@ MAY_31 = 1780185600
         ("year<2020", Filter("year", at_most=2019)),
         ("size_bytes>=-1", Filter("size_bytes", at_least=-1)),
         ("content_truncated=TRUE", Filter("content_truncated", any_of=(True,))),
+        ("extension=.rst", Filter("extension", any_of=("rst",))),
     ],
 )
 def test_condition_becomes_a_filter(written: str, expected: Filter) -> None:
@@ -350,8 +351,12 @@ def test_wrong_sort_order_is_refused(name: str) -> None:
 def test_path_of_a_field_suggests_its_name() -> None:
     with pytest.raises(InvalidFilter, match=re.escape("(did you mean project?)")):
         parse_filters(["metadata.project=apollo"], FIELDS)
-    with pytest.raises(InvalidFilter, match=re.escape("sort = true in [fields.labels]")):
-        parse_sort("labels", FIELDS)
+
+
+def test_option_of_a_field_that_can_be_filtered_needs_no_sync() -> None:
+    for name, sync in (("labels", ""), ("notes", ", and sync")):
+        with pytest.raises(InvalidFilter, match=re.escape(f"sort = true in [fields.{name}]{sync}") + "$"):
+            parse_sort(name, FIELDS)
 
 
 @pytest.mark.parametrize("name", ["fields.", "fields.a.b", "fields.x') --", "fields.1", "fields.x\n", "fields.ü"])
