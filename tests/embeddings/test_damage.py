@@ -1,12 +1,10 @@
-"""Damaged cache entries are never served, and only they are computed again.
-
-CHUNKSINK_BYTE_FLIPS sets the number of byte flips; 1,000 is the long form.
-"""
+"""Damaged cache entries are never served, and only they are computed again."""
 
 import os
 import random
 import shutil
 import struct
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -18,12 +16,12 @@ from chunksink.embeddings.errors import CacheDamaged, CacheUnavailable
 from chunksink.embeddings.maintenance import verify
 from chunksink.embeddings.rows import row_of
 from chunksink.embeddings.vectors import Embedded, EmbedReport, vectors_for
-from tests.conftest import sampled
+from tests.conftest import examples, sampled
 from tests.embeddings.helpers import HashEncoder, embed, filled, numbered, stream, tamper, text_hash
 
 pytestmark = pytest.mark.promise(8)
 
-FLIPS = int(os.environ.get("CHUNKSINK_BYTE_FLIPS", "80"))
+FLIPS = examples(1000)
 DIMENSION = 384
 ROWS = 200
 PAGE = 16384
@@ -81,7 +79,10 @@ def kept_beside(path: Path) -> list[Path]:
     return sorted(path.parent.glob(f"{path.name}.damaged-?"))
 
 
-def test_byte_flip_anywhere_is_detected(original: Path, tmp_path: Path) -> None:
+def test_byte_flip_anywhere_is_detected(
+    original: Path, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    record_property("byte flips", FLIPS)
     randomly = random.Random(8)
     content = original.read_bytes()
     costs: list[list[int]] = [[], []]

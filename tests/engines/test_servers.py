@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT, need, sampled
+from tests.conftest import ROOT, need
 from tests.engines.servers import DidNotStart, alive, free_port, run_chroma, run_meilisearch
 from tools.engines import ENGINES, REMEDY
 
@@ -32,7 +32,7 @@ def gone(pid: int, within: float = 20.0) -> bool:
     return False
 
 
-@pytest.mark.parametrize("ending", sampled([signal.SIGKILL, signal.SIGINT, signal.SIGTERM]))
+@pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_interrupted_run_leaves_no_server_and_no_folder(ending: signal.Signals, tmp_path: Path) -> None:
     need("meilisearch")
     variables = os.environ | {"PYTEST_DEBUG_TEMPROOT": str(tmp_path)}

@@ -17,7 +17,7 @@ from tests.support.home import Home
 from tests.support.local_engines import chroma, fts, jsonl
 from tests.support.meilisearch import Server, served
 
-pytestmark = [pytest.mark.promise(5), pytest.mark.promise(7)]
+pytestmark = pytest.mark.promise(7)
 
 
 def members(number: int) -> list[str]:

@@ -17,7 +17,6 @@ from chunksink.rebuild.flip import roll_back
 from chunksink.sinks.capabilities import ChangedSettings
 from chunksink.sinks.contract import Sink, Stored
 from chunksink.sinks.document import Document, Family
-from tests.conftest import sampled
 from tests.embeddings.helpers import HashEncoder
 from tests.support.bus import FEBRUARY, commit, projected, source
 from tests.support.home import Home
@@ -28,11 +27,10 @@ from tests.support.tampering import live_build
 from tests.support.watched_sinks import Wrap, WrappedBuild, with_builds
 
 
-@pytest.fixture(params=sampled(["chroma", "meilisearch", "memory"], 2))
+@pytest.fixture(params=["chroma", "meilisearch"])
 def home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
     made: dict[str, Callable[[], Callable[[Path], Sink]]] = {
         "chroma": lambda: chroma,
-        "memory": memory,
         "meilisearch": lambda: meilisearch_in(request.getfixturevalue("meilisearch_server"), f"deep-{token_hex(4)}"),
     }
     home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), fts, made[request.param]())

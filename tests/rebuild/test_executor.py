@@ -149,7 +149,6 @@ class Counting(Silent):
         return None
 
 
-@pytest.mark.promise(2)
 def test_sinks_that_lack_different_sources_are_filled_without_a_cache(stocked: Home) -> None:
     for engine, lacks in (("fts", SOURCES[0]), ("memory", SOURCES[2])):
         lose(stocked, engine, projected(lacks))

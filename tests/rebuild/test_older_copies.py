@@ -26,7 +26,7 @@ from tests.support.local_engines import chroma, fts, jsonl
 from tests.support.meilisearch import SETTINGS
 from tests.support.watched_sinks import Moment, WrappedBuild, raising, watching, with_builds
 
-pytestmark = pytest.mark.promise(2)
+pytestmark = pytest.mark.promise(4)
 
 ENGINES = {"fts": fts, "jsonl": jsonl, "chroma": chroma}
 BATCHES = 3

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
@@ -27,8 +27,7 @@ from tests.support.watched_sinks import Moment, watching
 
 pytestmark = pytest.mark.promise(9)
 
-ROUNDS = int(os.environ.get("CHUNKSINK_SOAK_ROUNDS", "1"))
-PROCESSES = [2, 8] if HEAVY or ROUNDS > 1 else [2]
+ROUNDS, PROCESSES = (50, [2, 8]) if HEAVY else (1, [2])
 RUN = """
 import sys
 from pathlib import Path
@@ -71,7 +70,10 @@ def start(home: Home, command: str) -> subprocess.Popen[str]:
 
 
 @pytest.mark.parametrize("processes", PROCESSES)
-def test_many_concurrent_runs_end_as_documented(processes: int, embedded_home: Home) -> None:
+def test_many_concurrent_runs_end_as_documented(
+    processes: int, embedded_home: Home, record_property: Callable[[str, object], None]
+) -> None:
+    record_property("rounds", ROUNDS)
     commit(embedded_home.root, "p1", source("docs/a.md", "before"))
     embedded_home.rebuild()
     for number in range(ROUNDS):

@@ -10,7 +10,7 @@ from chunksink.chunkbus.layout import BusRoot
 from chunksink.exits import Exit
 from chunksink.sinks.chroma import ChromaSink, EmbeddedChromaSink, Server
 from chunksink.sinks.conformance.samples import DIMENSIONS, hashes_in, hashes_of, marker
-from tests.conftest import HEAVY, sampled
+from tests.conftest import HEAVY
 from tests.embeddings.endpoint import serve
 from tests.engines.servers import ChromaServer
 from tests.journey.support import chunksink, newly_started
@@ -100,7 +100,7 @@ def test_other_clients_of_the_folder_may_have_their_own_settings(tmp_path: Path,
 
 @pytest.mark.parametrize(
     ("others", "reason"),
-    sampled([(b"ALLOW_RESET=se-cret\n", "does not accept the value of ALLOW_RESET"), (b"X=k\xf6ln\n", "not in UTF-8")]),
+    [(b"ALLOW_RESET=se-cret\n", "does not accept the value of ALLOW_RESET"), (b"X=k\xf6ln\n", "not in UTF-8")],
 )
 def test_environment_that_chroma_refuses_is_reported(tmp_path: Path, others: bytes, reason: str) -> None:
     """chromadb reads these settings during its import, once per process."""

@@ -19,7 +19,7 @@ from chunksink.sinks.conformance.samples import DIMENSIONS, family, hashes_in, h
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.document import Family
 from chunksink.sinks.errors import BuildBroken
-from tests.conftest import HEAVY, ROOT, sampled
+from tests.conftest import HEAVY, ROOT
 from tests.support.chroma import FEW
 
 
@@ -75,7 +75,7 @@ def test_other_threads_run_while_the_worker_writes(distant: WorkerBuild) -> None
     assert ticks > took / 0.005 / 10
 
 
-@pytest.mark.parametrize("how", sampled([signal.SIGKILL, signal.SIGSEGV]))
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSEGV])
 def test_death_of_the_worker_is_reported_and_confirmed_documents_stay(
     sink: EmbeddedChromaSink, distant: WorkerBuild, signed: Marker, how: signal.Signals
 ) -> None:
