@@ -131,12 +131,10 @@ def require_chunks(root: BusRoot, home: Path) -> BusRoot:
         with suppress(RebuildError), State.existing(home) as state:
             known = [] if root.mistake else Catalog(state).known_partitions()
         if known:
-            marker = f"write an empty object {root.address}/manifest/kept"
-            step = marker if root.bucket else f"run `mkdir -p {root.manifests}`"
             raise InvalidBus(
                 f"no chunks at {root.address}, which had {counted(len(known), 'partition')}; the index is unchanged. "
                 "Bring the folder back, or name it with --chunks DIR. If all are meant to go: "
-                f"{step}, then `chunksink retire-partition KEY` for each"
+                f"{root.how_to_keep_empty}, then `chunksink retire-partition KEY` for each"
             ) from error
         raise
 

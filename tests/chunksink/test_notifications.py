@@ -136,7 +136,7 @@ def test_unreachable_engine_is_no_drift(shell: Shell, mailbox: Mailbox, monkeypa
 def test_held_sources_another_active_run_and_another_plan_are_no_failure(
     shell: Shell, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("chunksink.rebuild.sync.WAIT_SECONDS", 0.1)
+    monkeypatch.setattr("chunksink.rebuild.locks.WAIT_SECONDS", 0.1)
     shell.synced(p1=[source("a.md", "a cat")], p2=[source("b.md", "a boat")])
     shell.cut_off("p2")
     assert shell("sync").code == Exit.INVALID_INPUT

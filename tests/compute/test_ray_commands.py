@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.exits import Exit
 from tests.conftest import HEAVY, ROOT
 from tests.journey.support import chunksink, command_line, environment
@@ -25,7 +25,7 @@ ON_RAY = ("--engine", "ray", "--workers", "2", "--json")
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     texts = (source(f"docs/{number}.md", f"The cat number {number} sleeps.") for number in range(TEXTS))
-    commit(BusRoot(tmp_path / "chunks"), "p1", (record for records in texts for record in records))
+    commit(FolderRoot(tmp_path / "chunks"), "p1", (record for records in texts for record in records))
     return tmp_path
 
 

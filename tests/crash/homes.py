@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from chunksink.chunkbus.canonical import text_hash
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.chunkbus.manifest import Tombstone
 from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.references import raw_key
@@ -32,7 +32,7 @@ def jsonl(home: Path) -> Sink:
     return EagerJsonl(home / "jsonl")
 
 
-def home_in(folder: Path, root: BusRoot) -> Home:
+def home_in(folder: Path, root: FolderRoot) -> Home:
     home = Home(folder, root, fts, jsonl)
     home.open_sink = lambda name: {"fts": fts, "jsonl": jsonl}[name](folder)  # type: ignore[method-assign]
     home.encoder = PoisonedEncoder(dimension=8)
@@ -48,7 +48,7 @@ GONE = source("docs/gone.md", "will be gone")
 
 def prepare(folder: Path) -> Home:
     """Two generations of the earlier bus."""
-    home = home_in(folder / "home", BusRoot(folder / "chunks"))
+    home = home_in(folder / "home", FolderRoot(folder / "chunks"))
     commit(home.root, "p1", [*(record for records in OLD for record in records), *KEPT])
     commit(home.root, "gone", GONE)
     home.rebuild()
@@ -107,7 +107,7 @@ def move_on_meanwhile(home: Home) -> Callable[[Sink], Any]:
 
 def copied(home: Home, folder: Path) -> Home:
     shutil.copytree(home.folder.parent, folder, symlinks=True)
-    return home_in(folder / "home", BusRoot(folder / "chunks"))
+    return home_in(folder / "home", FolderRoot(folder / "chunks"))
 
 
 def found_by_readers(home: Home) -> dict[str, set[str]]:

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from chunksink.chunkbus.chunk import Record
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.rebuild.state import State
 from chunksink.sinks.chroma import ChromaSink, Server
 from chunksink.sinks.contract import Sink
@@ -100,7 +100,7 @@ class Faulty:
     version: int = 0
 
     def __post_init__(self) -> None:
-        self.home = Home(self.folder / "home", BusRoot(self.folder / "chunks"), fts, self._behind)
+        self.home = Home(self.folder / "home", FolderRoot(self.folder / "chunks"), fts, self._behind)
         self.home.open_sink = self._open  # type: ignore[method-assign]
 
     def show(self, version: int) -> None:

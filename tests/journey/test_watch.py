@@ -69,8 +69,8 @@ SHORTER_WAITS = """
 import sys
 from chunksink import watch
 from chunksink.cli import main
-from chunksink.rebuild import sync
-sync.WAIT_SECONDS, watch.FIRST_WAIT_SECONDS = 0.5, 1.0
+from chunksink.rebuild import locks
+locks.WAIT_SECONDS, watch.FIRST_WAIT_SECONDS = 0.5, 1.0
 main()
 """
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from tests.engines.servers import MeilisearchServer, without_leftovers
 from tests.support.home import Home
 from tests.support.local_engines import chroma
@@ -47,7 +47,7 @@ class InEngines:
     def home(self, folder: Path) -> Home:
         index = self.prefix + uuid.uuid4().hex[:8]
         shutil.copytree(self.folder / "chunks", folder / "chunks")
-        home = Home(folder / "home", BusRoot(folder / "chunks"), chroma, meilisearch_in(self.server, index))
+        home = Home(folder / "home", FolderRoot(folder / "chunks"), chroma, meilisearch_in(self.server, index))
         home.rebuild()
         return home
 

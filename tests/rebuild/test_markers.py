@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.rebuild.errors import OtherHome
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.state import State
@@ -30,7 +30,7 @@ ENGINES = pytest.mark.parametrize("engine", sampled(["fts", "memory"]))
 
 
 @pytest.fixture
-def indexed(root: BusRoot, home: Home) -> Home:
+def indexed(root: FolderRoot, home: Home) -> Home:
     commit(root, "p1", [record for records in OURS for record in records])
     home.rebuild()
     return home
@@ -63,7 +63,7 @@ def repaired(home: Home, engine: str) -> Calls:
 
 
 @ENGINES
-def test_build_of_another_home_is_refused_and_unchanged(engine: str, indexed: Home, root: BusRoot) -> None:
+def test_build_of_another_home_is_refused_and_unchanged(engine: str, indexed: Home, root: FolderRoot) -> None:
     sign(indexed, engine, home_id="0" * 32)
     commit(root, "p2", source("docs/d.md", "d"))
     before, calls = indexed.contents(), Calls()
@@ -78,7 +78,9 @@ def test_build_of_another_home_is_refused_and_unchanged(engine: str, indexed: Ho
 
 
 @ENGINES
-def test_adopted_build_is_scanned_signed_and_updated(engine: str, indexed: Home, root: BusRoot, tmp_path: Path) -> None:
+def test_adopted_build_is_scanned_signed_and_updated(
+    engine: str, indexed: Home, root: FolderRoot, tmp_path: Path
+) -> None:
     theirs = projected(source("docs/theirs.md", "theirs"))
     put(indexed, engine, theirs)
     lose(indexed, engine, projected(OURS[0])[:1])
@@ -109,7 +111,7 @@ def test_build_with_another_marker_is_scanned_and_signed(
 
 
 @pytest.mark.parametrize("after", [False, True])
-def test_run_that_ends_while_it_stamps_causes_no_scan(after: bool, indexed: Home, root: BusRoot) -> None:
+def test_run_that_ends_while_it_stamps_causes_no_scan(after: bool, indexed: Home, root: FolderRoot) -> None:
     commit(root, "p2", source("docs/new.md", "new"))
     with pytest.raises(KeyboardInterrupt):
         indexed.sync(wrap=watching("fts", Moment("sign", 1, raising(KeyboardInterrupt()), after=after)))
@@ -120,7 +122,7 @@ def test_run_that_ends_while_it_stamps_causes_no_scan(after: bool, indexed: Home
 @ENGINES
 @pytest.mark.parametrize("drifted", [True, False])
 def test_plan_does_not_write_to_the_engine(
-    drifted: bool, engine: str, indexed: Home, root: BusRoot, tmp_path: Path
+    drifted: bool, engine: str, indexed: Home, root: FolderRoot, tmp_path: Path
 ) -> None:
     """The sync after it scans again, because an older copy of the build may have its present stamp."""
     if drifted:
@@ -189,7 +191,9 @@ def test_missing_build_is_created_and_filled(engine: str, indexed: Home, tmp_pat
     require_sound(indexed, tmp_path)
 
 
-def test_broken_build_is_reported_and_created_again_by_a_repair(indexed: Home, root: BusRoot, tmp_path: Path) -> None:
+def test_broken_build_is_reported_and_created_again_by_a_repair(
+    indexed: Home, root: FolderRoot, tmp_path: Path
+) -> None:
     file = indexed.folder / "fts" / indexed.live().builds["fts"] / FILE
     file.write_bytes(b"this is no database, whatever it is called" * 500)
     commit(root, "p2", source("docs/d.md", "d", at=FEBRUARY))

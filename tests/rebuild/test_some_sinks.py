@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.rebuild.errors import OtherModel
 from chunksink.rebuild.state import NO_MODEL, State
 from chunksink.sinks.contract import Sink
@@ -53,7 +53,7 @@ def server_sink(
 
 
 def home_in(tmp_path: Path, *makers: Callable[[Path], Sink]) -> Home:
-    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), *makers)
+    home = Home(tmp_path / "home", FolderRoot(tmp_path / "chunks"), *makers)
     commit(home.root, "p1", CATS)
     return home
 

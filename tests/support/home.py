@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from chunksink.chunkbus.findings import Finding
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.chunkbus.runlog import RunLog
 from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.encoder import Vectors
@@ -104,7 +104,7 @@ class RebuildResult:
 class CatalogProbe:
     """A catalog in its own home, with queries for tests."""
 
-    def __init__(self, home: Path, root: BusRoot) -> None:
+    def __init__(self, home: Path, root: FolderRoot) -> None:
         self.state = State(home)
         self.catalog = Catalog(self.state)
         self._root = root
@@ -131,7 +131,7 @@ class OneEmbedder:
 class Home:
     """A home folder and its sinks. Each run creates its sinks, as every process does."""
 
-    def __init__(self, folder: Path, root: BusRoot, *makers: Callable[[Path], Sink]) -> None:
+    def __init__(self, folder: Path, root: FolderRoot, *makers: Callable[[Path], Sink]) -> None:
         self.folder = folder
         self.root = root
         self.makers = makers

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.settings.errors import ConfigError
 from chunksink.sinks.conformance import DIMENSIONS, family, marker
 from chunksink.sinks.conformance.samples import hashes_in, hashes_of
@@ -159,7 +159,7 @@ def test_a_rebuild_writes_before_it_creates_the_search_indexes(
         return update(build)
 
     monkeypatch.setattr(PostgresBuild, "update_search_settings", counted)
-    root = BusRoot(tmp_path / "chunks")
+    root = FolderRoot(tmp_path / "chunks")
     commit(root, "p1", source("a.md", "one", "two"))
     home = Home(tmp_path / "home", root, lambda _: PostgresSink(PostgresOptions(postgres_server.url, schema=schema)))
     home.rebuild()
