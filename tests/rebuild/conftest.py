@@ -10,8 +10,11 @@ import pytest
 from chunksink.chunkbus import reader, validation
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.rebuild import executor, intake
+from tests.support.bus import commit, source
 from tests.support.home import CatalogProbe, Home
 from tests.support.local_engines import chroma, fts, memory
+
+OLD_A, OLD_B, OLD_C = source("docs/a.md", "a"), source("docs/b.md", "b"), source("docs/c.md", "c")
 
 
 @pytest.fixture
@@ -28,6 +31,14 @@ def probe(tmp_path: Path, root: BusRoot) -> CatalogProbe:
 def home(tmp_path: Path, root: BusRoot) -> Home:
     """Vectors in memory beside a real keyword engine: quick, and one sink of each kind."""
     return Home(tmp_path / "home", root, fts, memory())
+
+
+@pytest.fixture
+def indexed(root: BusRoot, home: Home) -> Home:
+    commit(root, "p1", OLD_A)
+    commit(root, "p2", [*OLD_B, *OLD_C])
+    home.rebuild()
+    return home
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from chunksink.rebuild.errors import InvalidBus, NotMissing
 from chunksink.rebuild.receipts import receipts_of_live
 from chunksink.rebuild.state import State
 from tests.conftest import HEAVY
+from tests.rebuild.conftest import OLD_A, OLD_B, OLD_C
 from tests.support.bus import FEBRUARY, MARCH, commit, parent_of, projected, source
 from tests.support.damage import DAMAGES, Damage, cut_off, damaged, lose_chunks, lose_manifest, take_away
 from tests.support.home import CatalogProbe, Home, reasons
@@ -26,20 +27,11 @@ from tests.support.watched_sinks import Calls, raising
 pytestmark = pytest.mark.promise(6)
 
 A, B, C, D = (parent_of(f"docs/{name}.md") for name in "abcd")
-OLD_A, OLD_B, OLD_C = source("docs/a.md", "a"), source("docs/b.md", "b"), source("docs/c.md", "c")
 
 
 EVERY_DAMAGE = pytest.mark.parametrize("damage", DAMAGES)
 # One makes the partition invalid, the other makes it missing.
 SOME_DAMAGE = pytest.mark.parametrize("damage", DAMAGES if HEAVY else (cut_off, take_away))
-
-
-@pytest.fixture
-def indexed(root: BusRoot, home: Home) -> Home:
-    commit(root, "p1", OLD_A)
-    commit(root, "p2", [*OLD_B, *OLD_C])
-    home.rebuild()
-    return home
 
 
 @EVERY_DAMAGE
