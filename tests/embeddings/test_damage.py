@@ -17,7 +17,7 @@ import pytest
 from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.cachefile import REMEDY
 from chunksink.embeddings.errors import CacheDamaged, CacheUnavailable, EmbeddingsError
-from chunksink.embeddings.maintenance import find_surplus, verify
+from chunksink.embeddings.maintenance import unneeded_rows, verify
 from chunksink.embeddings.references import embedding_ref, raw_key
 from chunksink.embeddings.rows import row_of
 from chunksink.embeddings.stats import lengths, model_limits, show, stats
@@ -71,7 +71,7 @@ def read_all(path: Path) -> None:
             lambda: stats(cache),
             lambda: model_limits(cache, encoder.fingerprint),
             lambda: lengths(cache, encoder.fingerprint, keys),
-            lambda: find_surplus(cache, keys=keys[:40], fingerprints=None),
+            lambda: unneeded_rows(cache, keys=[key.hex() for key in keys[:40]], fingerprints=None),
             show_some,
         ]
         for call in calls:
