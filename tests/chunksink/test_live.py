@@ -25,7 +25,8 @@ from chunksink.search.errors import InvalidQuestion
 from chunksink.search.legs import Legs
 from chunksink.search.query_vectors import QueryEncoder
 from chunksink.search.question import Question
-from chunksink.settings.config import Config, load_config
+from chunksink.settings.config import Config
+from chunksink.settings.load import load_config
 from chunksink.sinks.chroma.reader import ChromaReader
 from chunksink.sinks.reader import Hit
 from chunksink.views import View, open_view

@@ -12,7 +12,7 @@ import pytest
 
 from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.errors import EmbeddingsError
-from chunksink.embeddings.maintenance import drop, find_surplus, verify
+from chunksink.embeddings.maintenance import drop, unneeded_rows, verify
 from chunksink.embeddings.references import embedding_ref
 from chunksink.embeddings.stats import lengths, model_limits, show, stats
 from tests.conftest import sampled
@@ -85,7 +85,7 @@ def exercise(folder: Path, *, replace_damaged: bool) -> int:
         tell_lengths,
         show_all,
         lambda: verify(cache),
-        lambda: drop(cache, find_surplus(cache, keys=KEYS[:40], fingerprints=None)),
+        lambda: drop(cache, unneeded_rows(cache, keys=[key.hex() for key in KEYS[:40]], fingerprints=None)),
         lambda: verify(cache, repair=True),
         look_up,
         lambda: cache.put(encoder.info, KEYS, encoder.encode(TEXTS), replaced=KEYS),

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from chunksink.session import open_one_sink
-from chunksink.settings.config import load_config
 from chunksink.settings.errors import ConfigError
+from chunksink.settings.load import load_config
 from chunksink.sinks.conformance.samples import marker
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.errors import Refused, Unreachable
 from chunksink.sinks.registry import open_sink
+from chunksink.wiring import open_one_sink
 from tests.engines.other_servers import answering
 
 ENGINES = ["meilisearch", "chroma"]

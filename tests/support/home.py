@@ -26,7 +26,7 @@ from chunksink.rebuild.locks import RebuildLock, WriterLock
 from chunksink.rebuild.rebuild import Rebuild, RebuildOptions
 from chunksink.rebuild.receipts import DeadLetter, Receipts
 from chunksink.rebuild.report import NotRemoved, RunOutcome
-from chunksink.rebuild.session import Session, Stage, silent
+from chunksink.rebuild.session import Session, Stage
 from chunksink.rebuild.state import Generation, State
 from chunksink.rebuild.sync import SyncOptions, sync_live
 from chunksink.rebuild.verify import VerifyReport, verify
@@ -110,7 +110,7 @@ class CatalogProbe:
         self._root = root
 
     def refresh(self) -> "CatalogProbe":
-        self.catalog.refresh(Intake(self._root, self.state))
+        Intake(self._root, self.state).refresh()
         return self
 
     def current(self) -> dict[str, str]:
@@ -141,7 +141,7 @@ class Home:
         self.findings: list[Finding] = []
 
     @contextmanager
-    def session(self, wrap: Wrap = lambda sink: sink, stage: Stage = silent) -> Iterator[Session]:
+    def session(self, wrap: Wrap = lambda sink: sink, stage: Stage | None = None) -> Iterator[Session]:
         """The home, open for one run."""
         sinks = [wrap(maker(self.folder)) for maker in self.makers]
         names = tuple(sink.name for sink in sinks)
@@ -176,7 +176,7 @@ class Home:
             finally:
                 self.embedded = embedder.report
 
-    def rebuild(self, *, wrap: Wrap = lambda sink: sink, stage: Stage = silent, **options: Any) -> RebuildResult:
+    def rebuild(self, *, wrap: Wrap = lambda sink: sink, stage: Stage | None = None, **options: Any) -> RebuildResult:
         with self.session(wrap, stage) as session, self.embedder() as embedder:
             session.refresh(reread=True)
             building = Rebuild(session, embedder, RebuildOptions(**options))
@@ -198,7 +198,7 @@ class Home:
             building.run()
             return building.outcome
 
-    def sync(self, *, wrap: Wrap = lambda sink: sink, stage: Stage = silent, **options: Any) -> RunOutcome:
+    def sync(self, *, wrap: Wrap = lambda sink: sink, stage: Stage | None = None, **options: Any) -> RunOutcome:
         """Sync a home that has a live generation."""
         with self.session(wrap, stage) as session, session.lock(), self.embedder() as embedder:
             live, outcome = live_generation(session) or session.state.live(), RunOutcome()
