@@ -24,7 +24,6 @@ from chunksink.chunkbus.runlog import RunLog
 from chunksink.doctor import Check, examine
 from chunksink.embeddings.encoder import Vectors
 from chunksink.embeddings.pool import EncoderPool
-from chunksink.home_cache import cached_vector
 from chunksink.ingest.report import IngestReport
 from chunksink.notifications import notifying
 from chunksink.proof import proof_of
@@ -46,10 +45,10 @@ from chunksink.search.answer import Answer, Surrounded
 from chunksink.search.errors import InvalidQuestion
 from chunksink.search.filters import FilterArgument, as_filters, parse_facets, parse_sort
 from chunksink.search.question import FusionName, Mode, Question
-from chunksink.session import open_one_sink, open_session, status_of, usual_mode
 from chunksink.settings.config import Config
 from chunksink.sinks.custom_fields import FieldSet
 from chunksink.sinks.retry import Fault
+from chunksink.wiring import cached_vector, open_one_sink, open_session, status_of, usual_mode
 from chunksink.workers import worker_processes
 
 if TYPE_CHECKING:
@@ -178,7 +177,7 @@ class Index(AbstractContextManager["Index", None]):
         model has changed.
         """
         return self._synced(
-            "sync", strict=strict, adopt=adopt, allow_deletions=allow_deletions, only_plan=plan, rebuild=rebuild
+            "sync", strict=strict, adopt=adopt, allow_deletions=allow_deletions, plan_hash=plan, rebuild=rebuild
         )
 
     def repair(self, *, adopt: bool = False, allow_deletions: int = 0, deep: bool = False) -> RunReport:

@@ -240,8 +240,8 @@ def _compared(
     receipts = Receipts(session.state.db, build_id)
     holds_vectors = session.sinks[name].wants_vectors and live.holds_vectors
     scan = Scan(session.state.db, target.build if target else None, build_id, session.reader)
-    with session.timed(f"verify {name}", receipts.documents(), "chunks") as bar:
-        scan.run(bar.advance, removals=session.catalog.is_whole(), cached=cached if holds_vectors else None)
+    with session.timed(f"verify {name}", receipts.documents(), "chunks") as advance:
+        scan.run(advance, cached if holds_vectors else None)
     families, chunks, digest = scan.totals(live.model_fingerprint if holds_vectors else None)
     verified = SinkCheck(
         families=families,
@@ -253,7 +253,7 @@ def _compared(
         refused=tuple(letter.id for letter in receipts.dead_letters()),
         digest=digest,
         shown=is_shown(session, session.sinks[name], build_id),
-        settings=tuple(settings_due(session, live, target)) if target else (),
+        settings=tuple(settings_due(session, target)) if target else (),
         unjudged=scan.unjudged,
     )
     return verified, scan.damage

@@ -18,13 +18,13 @@ from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import decode_manifest
 from chunksink.doctor import AGAIN, BUCKET, OWNER, CheckProblem, remedies
 from chunksink.embeddings.errors import CacheBusy, CacheDamaged, CacheError, CacheTooNew
-from chunksink.home_cache import existing_cache
 from chunksink.ingest.store import FILE_NAME, IngestStore
 from chunksink.output import counted, sized, some
 from chunksink.rebuild.catalog import Catalog
 from chunksink.rebuild.errors import NoGeneration
 from chunksink.rebuild.state import State, cache_file
 from chunksink.settings.config import Config
+from chunksink.wiring import existing_cache
 
 _SHOWN = 3
 _CHECKED_BYTES = 10**9

@@ -10,12 +10,12 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from hashlib import sha256
 from itertools import product
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import pytest
 
@@ -27,6 +27,7 @@ from tests.embeddings.endpoint import serve as serve_endpoint
 from tests.engines.servers import free_port
 from tests.journey.support import chunksink, command_line, environment
 from tests.support.bus import FEBRUARY, MARCH, commit, source
+from tests.support.waiting import eventually
 
 FOLLOWS_WITHIN = 2.0
 WORDS = {"CHUNKSINK_SINKS": "fts"}
@@ -88,13 +89,6 @@ class Server:
     def _read(stream: IO[str], lines: list[str]) -> None:
         for line in stream:
             lines.append(line)  # noqa: PERF402 (seen by others as it comes)
-
-
-def eventually(holds: Callable[[], Any], seconds: float) -> None:
-    until = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < until, "it never came"
-        time.sleep(0.02)
 
 
 @contextmanager

@@ -15,26 +15,15 @@ from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.references import raw_key
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.fts import FtsSink
-from chunksink.sinks.jsonl import JsonlSink
 from tests.support.bus import FEBRUARY, MARCH, commit, parent_of, source
 from tests.support.home import Home, PoisonedEncoder
 from tests.support.local_engines import eager as fts
+from tests.support.local_engines import eager_jsonl as jsonl
 from tests.support.watched_sinks import Moment, watching
 
 
-class EagerJsonl(JsonlSink):
-    """Requests vectors and ignores them: a second sink with embedding, without the seconds that Chroma takes."""
-
-    wants_vectors = True
-
-
-def jsonl(home: Path) -> Sink:
-    return EagerJsonl(home / "jsonl")
-
-
 def home_in(folder: Path, root: FolderRoot) -> Home:
-    home = Home(folder, root, fts, jsonl)
-    home.open_sink = lambda name: {"fts": fts, "jsonl": jsonl}[name](folder)  # type: ignore[method-assign]
+    home = Home(folder, root, fts, jsonl, engines={"fts": fts, "jsonl": jsonl})
     home.encoder = PoisonedEncoder(dimension=8)
     return home
 

@@ -23,7 +23,7 @@ from chunksink.sinks.retry import with_retries
 from tests.conftest import HEAVY, sampled
 from tests.engines.servers import MeilisearchServer, run_meilisearch
 from tests.support.bus import FEBRUARY, commit, projected, source
-from tests.support.home import Home, sinks_with
+from tests.support.home import Engines, Home, sinks_with
 from tests.support.local_engines import fts
 from tests.support.meilisearch import SETTINGS, Server, public_texts
 from tests.support.watched_sinks import Calls, Moment, watching
@@ -45,9 +45,8 @@ class Place(Server):
         self.home = self.home_in("home")
 
     def home_in(self, folder: str) -> Home:
-        home = Home(self.folder / folder, FolderRoot(self.folder / "chunks"), fts, self.sink_of)
-        home.open_sink = lambda name: {"fts": fts, "meilisearch": self.sink_of}[name](home.folder)  # type: ignore[method-assign]
-        return home
+        engines: Engines = {"fts": fts, "meilisearch": self.sink_of}
+        return Home(self.folder / folder, FolderRoot(self.folder / "chunks"), *engines.values(), engines=engines)
 
     def sink_of(self, _home: Path) -> MeilisearchSink:
         return self.sink(settings=self.settings)

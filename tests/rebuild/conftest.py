@@ -9,8 +9,11 @@ import pytest
 
 from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.rebuild import executor
+from tests.support.bus import commit, source
 from tests.support.home import CatalogProbe, Home
 from tests.support.local_engines import chroma, fts, memory
+
+OLD_A, OLD_B, OLD_C = source("docs/a.md", "a"), source("docs/b.md", "b"), source("docs/c.md", "c")
 
 
 @pytest.fixture
@@ -27,6 +30,14 @@ def probe(tmp_path: Path, root: FolderRoot) -> CatalogProbe:
 def home(tmp_path: Path, root: FolderRoot) -> Home:
     """Vectors in memory beside a real keyword engine: quick, and one sink of each kind."""
     return Home(tmp_path / "home", root, fts, memory())
+
+
+@pytest.fixture
+def indexed(root: FolderRoot, home: Home) -> Home:
+    commit(root, "p1", OLD_A)
+    commit(root, "p2", [*OLD_B, *OLD_C])
+    home.rebuild()
+    return home
 
 
 @pytest.fixture

@@ -70,7 +70,7 @@ def test_changed_rules_cause_a_new_read(
         opened_files.clear()
         rules = intake.Intake(root, probe.state, require_source_checksum=required)
         assert rules.pending() == ["p1"]
-        probe.catalog.refresh(rules)
+        rules.refresh()
         assert set(opened_files) == {"p1"}
         assert (rules.pending(), len(probe.catalog.held())) == ([], held)
         assert probe.current() == {A: "p1"}

@@ -56,7 +56,7 @@ def refreshed(probe: CatalogProbe, root: FolderRoot, rules: Rules = CONTRACT) ->
     intake = Intake(
         root, probe.state, rules.require_source_checksum, rules.fields or NO_FIELDS, on_finding=found.append
     )
-    probe.catalog.refresh(intake, read.append)
+    intake.refresh(read.append)
     assert 0 <= sum(read) <= sum(map(root.size_of, root.partition_keys()))
     expected = [finding for key in root.partition_keys() for finding in validate(root, [key], rules=rules)]
     assert sorted(map(str, probe.catalog.findings())) == sorted(map(str, expected))

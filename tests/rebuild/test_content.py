@@ -16,6 +16,7 @@ from chunksink.chunkbus.manifest import Tombstone
 from chunksink.chunkbus.reader import read_lines
 from chunksink.rebuild import families
 from chunksink.rebuild.catalog_rows import COLUMNS, ContentOf, rows_of
+from chunksink.rebuild.family_versions import decide
 from chunksink.rebuild.intake import Intake
 from chunksink.sinks.document import Document
 from chunksink.sinks.projection import project_family
@@ -130,7 +131,7 @@ NEW_B = source("docs/b.md", "second", "an edit that is longer", version="2", at=
 
 def undecided(root: FolderRoot, probe: CatalogProbe) -> set[str]:
     """The undecided families after the bus was read."""
-    Intake(root, probe.state).run()
+    Intake(root, probe.state).read()
     return {family for (family,) in probe.state.db.execute("select distinct family from undecided")}
 
 
@@ -159,7 +160,7 @@ def test_only_changed_families_are_decided(
     probe.refresh()
     commit(root, "p1", after)
     assert undecided(root, probe) == {parent_of(f"docs/{name}.md") for name in changed}
-    probe.catalog.decide()
+    decide(probe.state.db)
     new = CatalogProbe(tmp_path / "new", root).refresh()
     for table in ("last_version", "current"):
         places = f"select family, first_offset from {table} order by family"
@@ -205,7 +206,7 @@ def test_hashes_from_an_outdated_read_are_not_recorded(root: FolderRoot, probe: 
     (before,) = probe.refresh().catalog.families()
     commit(root, "p1", source("docs/a.md", "a, edited", version="2"))
     (now,) = probe.refresh().catalog.families()
-    probe.catalog.note_projected([(now.family, before.reading_id, "old hash")])
+    probe.catalog.note_hashes([(now.family, before.reading_id, "old hash")])
     assert noted() == [(None,)]
-    probe.catalog.note_projected([(now.family, now.reading_id, "hash")])
+    probe.catalog.note_hashes([(now.family, now.reading_id, "hash")])
     assert noted() == [("hash",)]

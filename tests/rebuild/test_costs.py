@@ -11,7 +11,6 @@ from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.rebuild.executor import EMBEDDED_AT_ONCE, WRITTEN_AT_ONCE
 from chunksink.rebuild.families import KEPT_DOCUMENTS, LONG_TEXT
 from chunksink.rebuild.scan import Scan
-from chunksink.rebuild.session import Silent
 from tests.support.bus import commit, projected, source
 from tests.support.home import CatalogProbe, Home, counted_steps
 from tests.support.local_engines import memory
@@ -31,7 +30,7 @@ def steps_to_repair(tmp_path: Path, chunks: int) -> int:
     with home.session() as session, live_build(home, "memory") as build:
         build_id = home.live().builds["memory"]
         scan = Scan(session.state.db, build, build_id, session.reader)
-        scan.run(lambda _documents: None, removals=True)
+        scan.run(lambda _documents: None)
         assert len(scan.drift("extra")) == chunks
         with counted_steps(session.state.db) as steps:
             scan.make_receipts()
@@ -73,7 +72,7 @@ def test_batch_is_limited_by_its_texts(tmp_path: Path) -> None:
     commit(home.root, "p1", [r for number in range(400) for r in source(f"{number}.md", f"{number}" + "x" * long)])
     home.rebuild()  # if all vectors are cached, progress is reported per batch of look-ups
     calls, read = Calls(), _Amounts()
-    home.rebuild(wrap=calls, stage=lambda name, _total, _unit: nullcontext(read if name == "index" else Silent()))
+    home.rebuild(wrap=calls, stage=lambda name, _total, _unit: nullcontext(read if name == "index" else None))
     assert max(read) * 20 <= EMBEDDED_AT_ONCE + 20
     batches = [len(families) for _, call, families in calls if call == "replace"]
     assert sum(batches) == 400

@@ -13,8 +13,10 @@ from chunksink.chunkbus.manifest import Tombstone
 from chunksink.rebuild.catalog import Catalog, HeldFamily, RetireReport
 from chunksink.rebuild.errors import InvalidBus, NotMissing
 from chunksink.rebuild.receipts import receipts_of_live
+from chunksink.rebuild.schema import is_whole
 from chunksink.rebuild.state import State
 from tests.conftest import HEAVY
+from tests.rebuild.conftest import OLD_A, OLD_B, OLD_C
 from tests.support.bus import FEBRUARY, MARCH, commit, parent_of, projected, source
 from tests.support.damage import DAMAGES, Damage, cut_off, damaged, lose_chunks, lose_manifest, take_away
 from tests.support.home import CatalogProbe, Home, reasons
@@ -24,20 +26,11 @@ from tests.support.watched_sinks import Calls, raising
 pytestmark = pytest.mark.promise(6)
 
 A, B, C, D = (parent_of(f"docs/{name}.md") for name in "abcd")
-OLD_A, OLD_B, OLD_C = source("docs/a.md", "a"), source("docs/b.md", "b"), source("docs/c.md", "c")
 
 
 EVERY_DAMAGE = pytest.mark.parametrize("damage", DAMAGES)
 # One makes the partition invalid, the other makes it missing.
 SOME_DAMAGE = pytest.mark.parametrize("damage", DAMAGES if HEAVY else (cut_off, take_away))
-
-
-@pytest.fixture
-def indexed(root: FolderRoot, home: Home) -> Home:
-    commit(root, "p1", OLD_A)
-    commit(root, "p2", [*OLD_B, *OLD_C])
-    home.rebuild()
-    return home
 
 
 @EVERY_DAMAGE
@@ -100,7 +93,7 @@ def test_scan_accepts_the_confirmed_older_version(
     commit(root, "p2", [*source("docs/b.md", "b, edited", version="2"), *OLD_C], at=FEBRUARY)
     with indexed.session() as session:
         session.refresh()
-        session.reader.project([B])
+        session.reader.hash_families([B])
     put_back = damaged(root, "p2", damage)
     for _ in range(3):
         assert indexed.verify().ok
@@ -220,7 +213,7 @@ def test_file_with_an_unusable_name_is_invalid_input(name: str, root: FolderRoot
     assert home.live() == live
     home.sync()
     with State.existing(home.folder) as state:
-        assert Catalog(state).is_whole(), "no partition is missing"
+        assert is_whole(state.db), "no partition is missing"
     (root.path / name).unlink()
     home.sync(strict=True)
 

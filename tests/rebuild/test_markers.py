@@ -137,7 +137,7 @@ def test_plan_does_not_write_to_the_engine(
     planned = indexed.plan_sync(wrap=calls)
     assert {call for _, call, _ in calls} == {"scan"}
     assert indexed.plan_sync().hash == planned.hash
-    assert engine in sinks_with(indexed.sync(only_plan=planned.hash), "scanned")
+    assert engine in sinks_with(indexed.sync(plan_hash=planned.hash), "scanned")
     assert sinks_with(indexed.sync(), "scanned") == []
     if drifted:
         require_sound(indexed, tmp_path)

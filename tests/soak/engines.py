@@ -37,9 +37,7 @@ def home_in(folder: Path, root: FolderRoot, beside: str, server: MeilisearchServ
         makers[beside] = chroma
     elif server is not None:
         makers[beside] = partial(meilisearch, server)
-    home = Home(folder, root, *makers.values())
-    home.open_sink = lambda name: makers[name](folder)  # type: ignore[method-assign]
-    return home
+    return Home(folder, root, *makers.values(), engines=makers)
 
 
 def meilisearch(server: MeilisearchServer, home: Path) -> Sink:

@@ -73,7 +73,7 @@ class Bus:
         return set(map(parent_of, self._sources))
 
     def move_on(self) -> set[str]:
-        """The output of the process since the last call."""
+        """Edit, add and remove some sources. Returns the new texts."""
         new: set[str] = set()
         for name in self._rng.sample(sorted(self._sources), 8):
             new |= self._edit(name)
