@@ -142,5 +142,5 @@ def listing(folder: Path) -> dict[str, tuple[int, int, str]]:
 
 def schema_accepts(kind: str, value: Any) -> bool:
     """Whether the published JSON Schema of a chunk or a manifest accepts this value."""
-    schema = json.loads((ROOT / "docs" / "schema" / f"{kind}.schema.json").read_text(encoding="utf-8"))
+    schema = json.loads((ROOT / "chunksink" / "schema" / f"{kind}.schema.json").read_text(encoding="utf-8"))
     return bool(jsonschema.Draft202012Validator(schema).is_valid(value))
