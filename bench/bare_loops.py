@@ -27,9 +27,9 @@ import numpy as np
 import orjson
 
 from bench import corpora
-from chunksink.settings.index_settings import find_settings_file, load_index_settings
 from chunksink.sinks.chroma.handle import GRAPH
 from chunksink.sinks.document import Document, Family
+from chunksink.sinks.meilisearch.index_settings import find_settings_file, load_index_settings
 
 _EMBEDDED_BATCH, _SERVER_BATCH = 5_000, 2_500
 

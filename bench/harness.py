@@ -28,6 +28,7 @@ import orjson
 
 from bench import machine
 from bench.processes import ROOT
+from bench.result_file import write_results
 
 RESULTS = ROOT / "bench" / "results"
 MODULES = (
@@ -242,8 +243,7 @@ def _run_all(chosen: Sequence[Case], options: argparse.Namespace) -> None:
             for line in _printed(case, result):
                 print(line, flush=True)
             if file is not None:  # after each case, so that an interrupted run keeps all complete ones
-                file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_bytes(orjson.dumps(results, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+                write_results(file, results)
     if failed:
         raise SystemExit(f"failed: {', '.join(failed)}")
 

@@ -54,7 +54,7 @@ def measure(case: Measurement) -> None:
 
 def _rate(case: Measurement, bus: Path, workers: int) -> float:
     from chunksink.index import Index
-    from chunksink.settings.config import load_config
+    from chunksink.settings.load import load_config
 
     settings = {"chunks": bus, "home": case.empty(), "sinks": ["chroma"], "engine": "ray", "ray": {"workers": workers}}
     clock = Clock()

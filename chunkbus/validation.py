@@ -16,7 +16,7 @@ from chunksink.chunkbus.findings import Finding, Problem, Severity
 from chunksink.chunkbus.inventory import Inventory
 from chunksink.chunkbus.layout import BusRoot, check_partition_key
 from chunksink.chunkbus.manifest import Manifest, decode_manifest, examine_manifest, examine_times
-from chunksink.chunkbus.reader import LineBlock, open_partition, read_blocks
+from chunksink.chunkbus.reader import LineBlock, read_blocks
 from chunksink.chunkbus.record_checks import CONTRACT, Rules
 from chunksink.chunkbus.scan import scan_block, scan_file
 from chunksink.chunkbus.shortage import shortage
@@ -103,7 +103,7 @@ class Validation:
 
     def _validate_partition(self, key: str, inventory: Inventory) -> int:
         try:
-            file, manifest = open_partition(self._root, key)
+            file, manifest = self._root.open(key)
         except FileNotFoundError:
             detail = f"canonical/{key}.jsonl does not exist"
             self._report(key, None, [Problem(findings.CHUNKS_FILE_MISSING, detail)])

@@ -24,8 +24,9 @@ def open(path_or_config: "str | Path | Config | None" = None, **settings: Any) -
     folder in which this is called, even if the process changes its folder later.
     """
     from chunksink.index import Index
-    from chunksink.session import keep_live_sinks
-    from chunksink.settings.config import Config, load_config, with_absolute_paths
+    from chunksink.settings.config import Config
+    from chunksink.settings.load import load_config, with_absolute_paths
+    from chunksink.wiring import keep_live_sinks
 
     if isinstance(path_or_config, Config):
         if settings:

@@ -98,7 +98,7 @@ from chunksink.search.errors import InvalidQuestion as InvalidQuestion
 from chunksink.search.errors import NothingAnswered as NothingAnswered
 from chunksink.search.errors import SearchError as SearchError
 from chunksink.settings.errors import ConfigError as ConfigError
-from chunksink.settings.index_settings import UnusableSettings as UnusableSettings
+from chunksink.settings.errors import UnusableSettings as UnusableSettings
 from chunksink.sinks.errors import BuildBroken as BuildBroken
 from chunksink.sinks.errors import BuildMissing as BuildMissing
 from chunksink.sinks.errors import InvalidFilter as InvalidFilter

@@ -21,12 +21,12 @@ from chunksink.search.evaluation.tuning import WEIGHTS, Tuning, tune
 from chunksink.search.query import search
 from chunksink.search.query_vectors import QueryEncoder
 from chunksink.search.question import Mode, Question
-from chunksink.session import chunk_documents
 from chunksink.settings.config import Config
 from chunksink.settings.errors import ConfigError
 from chunksink.sinks.errors import SinkError
 from chunksink.summary import comparison_lines
 from chunksink.views import open_view
+from chunksink.wiring import chunk_documents
 
 Search = Callable[[Question, Access], Answer]
 

@@ -65,25 +65,54 @@ class Exit(IntEnum):
     OUTPUT_CLOSED = 141, "the reader closed the output before its end, as `| head` does"
 
 
-# Errors by name, since importing all of them is slow. An error that is not listed has the code of its base class.
-_ERRORS = {
-    Exit.USAGE: (
-        *("ConfigError", "ExtraMissing", "NotABusRoot", "InvalidPartitionKey", "NewerStore", "RebuildError"),
-        *("EmbeddingsError", "EndpointAddressInvalid", "SearchError", "InvalidFilter"),
-        "IngestRefused",
-    ),
-    Exit.INVALID_INPUT: ("ChunkBusError", "IngestError", "InvalidBus"),
-    Exit.DRIFT: ("StoreUnreadable", "NotVerified", "BackupUnreadable", "CacheDamaged"),
-    Exit.ENGINE: ("CacheFull", "ReaderKilled", "EndpointError", "SinkError", "StorageError", "ComputeError"),
-    Exit.LOCKED: (
-        *("PartitionLocked", "PartitionChanged", "StorageConflict", "IngestBusy", "HomeLocked", "CacheBusy"),
-    ),
-    Exit.BRAKE: ("Brake", "IngestBrake"),
-    Exit.OTHER_PLAN: ("OtherPlan",),
-    Exit.ENDPOINT_CHANGED: ("EndpointChanged",),
-    Exit.WORSE: ("WorseAnswers",),
-}
-_CODES = {name: code for code, names in _ERRORS.items() for name in names}
+def _code_of(error: Exception) -> Exit | None:
+    """The exit code of an error. One that is not listed has the code of its base class."""
+    from chunksink.chunkbus import errors as bus
+    from chunksink.embeddings import errors as embeddings
+    from chunksink.ingest import errors as ingest
+    from chunksink.rebuild import errors as rebuild
+    from chunksink.search.errors import SearchError
+    from chunksink.settings.errors import ConfigError
+    from chunksink.sinks.errors import InvalidFilter, SinkError
+
+    codes: dict[type, Exit] = {
+        ConfigError: Exit.USAGE,
+        bus.ChunkBusError: Exit.INVALID_INPUT,
+        bus.ExtraMissing: Exit.USAGE,
+        bus.InvalidPartitionKey: Exit.USAGE,
+        bus.NewerStore: Exit.USAGE,
+        bus.NotABusRoot: Exit.USAGE,
+        bus.PartitionChanged: Exit.LOCKED,
+        bus.PartitionLocked: Exit.LOCKED,
+        bus.StorageConflict: Exit.LOCKED,
+        bus.StorageError: Exit.ENGINE,
+        bus.StoreUnreadable: Exit.DRIFT,
+        embeddings.EmbeddingsError: Exit.USAGE,
+        embeddings.CacheBusy: Exit.LOCKED,
+        embeddings.CacheDamaged: Exit.DRIFT,
+        embeddings.CacheOutOfResources: Exit.ENGINE,
+        embeddings.EndpointAddressInvalid: Exit.USAGE,
+        embeddings.EndpointChanged: Exit.ENDPOINT_CHANGED,
+        embeddings.EndpointError: Exit.ENGINE,
+        ingest.IngestError: Exit.INVALID_INPUT,
+        ingest.IngestBrake: Exit.BRAKE,
+        ingest.IngestBusy: Exit.LOCKED,
+        ingest.IngestRefused: Exit.USAGE,
+        ingest.ReaderKilled: Exit.ENGINE,
+        rebuild.RebuildError: Exit.USAGE,
+        rebuild.BackupUnreadable: Exit.DRIFT,
+        rebuild.Brake: Exit.BRAKE,
+        rebuild.ComputeError: Exit.ENGINE,
+        rebuild.HomeLocked: Exit.LOCKED,
+        rebuild.InvalidBus: Exit.INVALID_INPUT,
+        rebuild.NotVerified: Exit.DRIFT,
+        rebuild.OtherPlan: Exit.OTHER_PLAN,
+        rebuild.WorseAnswers: Exit.WORSE,
+        SearchError: Exit.USAGE,
+        SinkError: Exit.ENGINE,
+        InvalidFilter: Exit.USAGE,
+    }
+    return next((codes[kind] for kind in type(error).__mro__ if kind in codes), None)
 
 
 def search_errors() -> tuple[type[Exception], ...]:
@@ -142,28 +171,11 @@ def errors_as_refusals() -> Iterator[None]:
         code = Exit.LOCKED if error.errno == errno.EBUSY else Exit.USAGE
         raise Refusal(message, Exit.ENGINE if is_of_machine else code) from error
     except Exception as error:
-        names = [kind.__name__ for kind in type(error).__mro__] if isinstance(error, ChunksinkError) else []
-        if known := next((_CODES[name] for name in names if name in _CODES), None):
-            raise Refusal(_message(error), known) from error
+        if isinstance(error, ChunksinkError) and (known := _code_of(error)):
+            raise Refusal(str(error), known) from error
         if (remedy := shortage(error)) is None:
             raise
         raise Refusal(f"{error or 'out of memory'}: {remedy}, then run it again", Exit.ENGINE) from error
-
-
-def _message(error: Exception) -> str:
-    """The text of the error."""
-    from chunksink.options import shared_arguments
-    from chunksink.rebuild.errors import NothingBuilt
-
-    if isinstance(error, NothingBuilt):
-        from chunksink.rebuild.locks import held_locks
-
-        if held_locks(error.home):  # by another run: this command has released its own
-            return f"no index in {error.home} yet; the run that builds one is under way"
-        sync = " ".join(["chunksink sync", *shared_arguments()])
-        from_documents = "or from documents: `chunksink ingest FOLDER --sync`"
-        return f"no index in {error.home} yet; build one with `{sync}`, {from_documents}"
-    return str(error)
 
 
 def _remedy(error: OSError) -> str:

@@ -24,7 +24,6 @@ from chunksink.chunkbus.runlog import RunLog
 from chunksink.doctor import Check, examine
 from chunksink.embeddings.encoder import Vectors
 from chunksink.embeddings.pool import EncoderPool
-from chunksink.home_cache import cached_vector
 from chunksink.ingest.report import IngestReport
 from chunksink.notifications import notifying
 from chunksink.proof import proof_of
@@ -46,10 +45,10 @@ from chunksink.search.answer import Answer, Surrounded
 from chunksink.search.errors import InvalidQuestion
 from chunksink.search.filters import FilterArgument, as_filters, parse_facets, parse_sort
 from chunksink.search.question import FusionName, Mode, Question
-from chunksink.session import open_one_sink, open_session, status_of, usual_mode
 from chunksink.settings.config import Config
 from chunksink.sinks.custom_fields import FieldSet
 from chunksink.sinks.retry import Fault
+from chunksink.wiring import cached_vector, open_one_sink, open_session, status_of, usual_mode
 from chunksink.workers import worker_processes
 
 if TYPE_CHECKING:
@@ -178,7 +177,7 @@ class Index(AbstractContextManager["Index", None]):
         model has changed.
         """
         return self._synced(
-            "sync", strict=strict, adopt=adopt, allow_deletions=allow_deletions, only_plan=plan, rebuild=rebuild
+            "sync", strict=strict, adopt=adopt, allow_deletions=allow_deletions, plan_hash=plan, rebuild=rebuild
         )
 
     def repair(self, *, adopt: bool = False, allow_deletions: int = 0, deep: bool = False) -> RunReport:
@@ -280,7 +279,7 @@ class Index(AbstractContextManager["Index", None]):
     def rollback(self) -> Generation:
         """Switch back to the previous generation."""
         with self._session("rollback", reads_chunks=False, makes_home=False) as session:
-            with session.lock(locks.WAIT_SECONDS):
+            with session.lock.at_start():
                 generation = roll_back(session)
             session.log.finish("ok", generation=generation.id)
             return generation
@@ -289,7 +288,7 @@ class Index(AbstractContextManager["Index", None]):
         """Retire a partition that will not come back. The next sync removes the sources that only this
         partition had, and restores those that its tombstones withdrew, if another partition has them."""
         with self._session("retire-partition", tolerant=True) as session:
-            with session.lock(locks.WAIT_SECONDS):
+            with session.lock.at_start():
                 session.refresh()
                 retired = session.catalog.retire(self.config.bus, key)
             session.log.finish("ok", partition=key, families=retired.removed, returning=retired.returning)
@@ -300,7 +299,7 @@ class Index(AbstractContextManager["Index", None]):
         name, `tenant` chooses one and `every` chooses all. The bus may be missing."""
         with self._session("forget", reads_chunks=False, makes_home=False) as session:
             # A rebuild under way would write the source again, from what it has read.
-            with session.rebuild_lock(locks.WAIT_SECONDS), session.lock(locks.WAIT_SECONDS):
+            with session.rebuild_lock.at_start(), session.lock.at_start():
                 session.refresh()
                 report = forget(session, os.fspath(name), tenant=tenant, every=every)
                 PartitionCache(self.config.home_path / FOLDER).clear()

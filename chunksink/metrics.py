@@ -26,8 +26,8 @@ from chunksink.rebuild.state import State
 from chunksink.rebuild.status import BuildStatus, HomeStatus
 from chunksink.search.page.site import SEARCH_PROBLEMS, SearchProblem
 from chunksink.search.question import MODES, Mode
-from chunksink.session import status_of
 from chunksink.settings.config import Config
+from chunksink.wiring import status_of
 
 _DONE = ("ok", "refused", "held", "behind", "drift", "failures")
 """Statuses of runs that were able to do their work."""

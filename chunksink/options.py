@@ -1,15 +1,13 @@
-"""Options that several commands share, and the configuration and index that they select.
-
-Options such as --chunks, --home, --index and --config are not passed to a command: `config_from` reads them.
-"""
+"""Options that several commands share, and the configuration and index that they select."""
 
 import os
 import shlex
 from collections.abc import Callable
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import partial, wraps
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,16 +15,36 @@ from chunksink.chunkbus.errors import ExtraMissing, extra_needed
 from chunksink.exits import Exit, Refusal
 from chunksink.output import note
 from chunksink.progress import progress, report_fault
+from chunksink.rebuild.errors import NothingBuilt
+from chunksink.rebuild.locks import held_locks
 from chunksink.search.access import Access
-from chunksink.session import keep_live_sinks
-from chunksink.settings.config import CONFIG_FILE, MEILI_URL, Config, load_config, nearest_variable, unknown_variables
+from chunksink.settings.config import CONFIG_FILE, MEILI_URL, Config, nearest_variable, unknown_variables
+from chunksink.settings.load import load_config
+from chunksink.wiring import keep_live_sinks
 
 if TYPE_CHECKING:
     from chunksink.index import Index
-Command = TypeVar("Command", bound=Callable[..., Any])
+Command = Callable[..., Any]
 
-_KEY = "chunksink."
-"""Prefix of the keys of shared options in click's `context.meta`, which subcommands share."""
+
+@dataclass(frozen=True)
+class SharedOptions:
+    """Shared options of a command, which gets them as its argument `shared`. None: not set."""
+
+    chunks: str | None = None
+    home: str | None = None
+    index: str | None = None
+    config: str | None = None
+    engine: str | None = None
+    address: str | None = None
+    workers: int | None = None
+    gpus_per_worker: float | None = None
+    metrics_file: Path | None = None
+
+    def arguments(self) -> str:
+        """The options that select an index, for a message about the command to run next."""
+        values = {name: getattr(self, name) for name in ("chunks", "home", "index", "config")}
+        return "".join(f" --{name} {shlex.quote(value)}" for name, value in values.items() if value is not None)
 
 
 def home_option(command: Command) -> Command:
@@ -36,7 +54,7 @@ def home_option(command: Command) -> Command:
         "index", "NAME", "Use one of several indexes: the table [index.NAME] of chunksink.toml. [env: CHUNKSINK_INDEX]"
     )
     config = _shared("config", "FILE", "The settings file. [default: chunksink.toml; env: CHUNKSINK_CONFIG]")
-    return home(index(config(command)))
+    return home(index(config(_naming_the_first_sync(command))))
 
 
 def index_options(command: Command) -> Command:
@@ -58,16 +76,35 @@ def writing_options(command: Command) -> Command:
 
 
 def _shared(name: str, metavar: str, help: str, kind: Any = None) -> Callable[[Command], Command]:
-    return click.option(_flag(name), expose_value=False, callback=_store, metavar=metavar, help=help, type=kind)
+    def decorate(command: Command) -> Command:
+        @wraps(command)
+        def sharing(*arguments: Any, shared: SharedOptions = SharedOptions(), **values: Any) -> Any:
+            return command(*arguments, shared=replace(shared, **{name: values.pop(name)}), **values)
+
+        return click.option(_flag(name), metavar=metavar, help=help, type=kind)(sharing)
+
+    return decorate
 
 
 def _flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _store(context: click.Context, option: click.Parameter, value: object) -> None:
-    if value is not None:
-        context.meta[f"{_KEY}{option.name}"] = value
+def _naming_the_first_sync(command: Command) -> Command:
+    """If there is no index yet, the error names the command that builds it."""
+
+    @wraps(command)
+    def naming(*arguments: Any, shared: SharedOptions, **values: Any) -> Any:
+        try:
+            return command(*arguments, shared=shared, **values)
+        except NothingBuilt as error:
+            sync = f"build one with `chunksink sync{shared.arguments()}`"
+            remedy = f"{sync}, or from documents: `chunksink ingest FOLDER --sync`"
+            if held_locks(error.home):  # by another run: this command has released its own
+                remedy = "the run that builds one is under way"
+            raise Refusal(f"no index in {error.home} yet; {remedy}", Exit.USAGE) from error
+
+    return naming
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print a JSON document, for programs.")
@@ -125,23 +162,23 @@ def engine_options(command: Command) -> Command:
     return _shared("engine", "[local|ray]", "Where vectors are computed.  [default: local]", kinds)(command)
 
 
-def config_from(*, uses_sinks: bool = True, **flags: Any) -> Config:
-    """The configuration with the shared options of this command and `flags`. Warns of likely misspellings.
+def config_from(shared: SharedOptions, *, uses_sinks: bool = True, **flags: Any) -> Config:
+    """The configuration with these options and `flags`. Warns of likely misspellings.
 
     With `uses_sinks`, an existing index stays in its engines if no setting names sinks (`keep_live_sinks`).
     """
     for name in unknown_variables():
         if near := nearest_variable(name):
             note(f"warning: {name} is no setting and is ignored; did you mean {near}?", severity="warning")
-    shared: dict[str, Any] = {name: shared_option(name) for name in ("chunks", "home", "index", "engine")}
-    if ray := {name: value for name in _RAY_OPTIONS if (value := shared_option(name)) is not None}:
-        shared["ray"] = ray
-    config = load_config(shared | flags, place=shared_option("config"))
+    flags |= {name: getattr(shared, name) for name in ("chunks", "home", "index", "engine")}
+    if ray := {name: value for name in _RAY_OPTIONS if (value := getattr(shared, name)) is not None}:
+        flags["ray"] = ray
+    config = load_config(flags, place=shared.config)
     if ray and config.engine != "ray":
         raise click.UsageError(f"{_flag(next(iter(ray)))} needs --engine ray")
     kept = keep_live_sinks(config) if uses_sinks else config
     unused = sorted(config.sink.keys() - {*kept.sinks})
-    if uses_sinks and config.has_default_sinks and unused and MEILI_URL not in os.environ:
+    if uses_sinks and config.origin.has_default_sinks and unused and MEILI_URL not in os.environ:
         note(f"note: {unused[0]} has options, but is not used: no setting names it in `sinks`", severity="warning")
     if kept is not config:
         stays = f"note: {MEILI_URL} is set, but this index has its keyword search in fts, which stays in use"
@@ -149,24 +186,13 @@ def config_from(*, uses_sinks: bool = True, **flags: Any) -> Config:
     return kept
 
 
-def shared_option(name: str) -> Any:
-    """The value of a shared option of the running command; None if it was not set."""
-    return click.get_current_context().meta.get(f"{_KEY}{name}")
-
-
-def shared_arguments() -> list[str]:
-    """The shared options of this command, for a message about the command to run next."""
-    values = {name: shared_option(name) for name in ("chunks", "home", "index", "config")}
-    return [f"--{name} {shlex.quote(value)}" for name, value in values.items() if value is not None]
-
-
-def open_index(**flags: Any) -> "Index":
+def open_index(shared: SharedOptions, **flags: Any) -> "Index":
     """The index that the options select. It prints progress and engine faults on standard error."""
     from chunksink.index import Index
 
-    config = config_from(**flags)
-    if (file := shared_option("metrics_file")) is not None:
-        _write_metrics_at_end(config, file)
+    config = config_from(shared, **flags)
+    if shared.metrics_file is not None:
+        _write_metrics_at_end(config, shared.metrics_file)
     return Index(config, stage=progress, on_fault=report_fault)
 
 

@@ -1,9 +1,11 @@
-"""Progress on standard error: a bar or a short text on a terminal, lines in a pipe."""
+"""Progress on standard error: a bar or a short text on a terminal, lines in a pipe; and signs of life for systemd."""
 
 import logging
+import os
+import socket
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -11,11 +13,12 @@ import click
 
 from chunksink import logs
 from chunksink.output import note
-from chunksink.service import ALIVE, notify
 
 if TYPE_CHECKING:
     from chunksink.sinks.retry import Fault
 
+STARTED = "READY=1"
+ALIVE = "WATCHDOG=1"
 FIRST_LINE_SECONDS = 5.0
 LONGEST_SECONDS = 60.0
 _ALIVE_SECONDS = 5.0
@@ -108,3 +111,13 @@ def show_notices() -> None:
         log = logging.getLogger(name)
         log.addHandler(handler)
         log.setLevel(logging.INFO)
+
+
+def notify(state: str) -> None:
+    """Send a state to systemd. Does nothing outside a service with `Type=notify`."""
+    address = os.environ.get("NOTIFY_SOCKET")
+    if not address:
+        return
+    with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+        sender.connect(f"\0{address[1:]}" if address.startswith("@") else address)
+        sender.sendall(state.encode())

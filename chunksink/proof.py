@@ -7,7 +7,6 @@ from chunksink.rebuild.catalog import Catalog
 from chunksink.rebuild.errors import InvalidBus, NotVerified
 from chunksink.rebuild.state import State
 from chunksink.settings.config import Config
-from chunksink.settings.index_settings import find_settings_file, load_index_settings
 from chunksink.sinks.errors import SinkError
 from chunksink.sinks.projection import PROJECTION_VERSION
 
@@ -31,7 +30,6 @@ def proof_of(config: Config, report: "VerifyReport") -> dict[str, Any]:
         Catalog(state).require_valid()
     if report.unread or report.held:
         raise InvalidBus("chunks were missing or invalid while the engines were compared with them: run it again")
-    settings_file = find_settings_file(config.sink.get("meilisearch", {}).get("settings_file"))
     return {
         "schema_version": VERSION,
         "partitions": {
@@ -40,7 +38,7 @@ def proof_of(config: Config, report: "VerifyReport") -> dict[str, Any]:
         },
         "projection_version": PROJECTION_VERSION,
         "model": {"fingerprint": report.live.model.fingerprint, "dimension": report.live.model.dimension_in_index},
-        "settings": json_hash(load_index_settings(settings_file)) if "meilisearch" in report.sinks else None,
+        "settings": _settings_hash(config) if "meilisearch" in report.sinks else None,
         "sinks": {
             name: {
                 "families": sink.families,
@@ -51,3 +49,11 @@ def proof_of(config: Config, report: "VerifyReport") -> dict[str, Any]:
             for name, sink in sorted(report.sinks.items())
         },
     }
+
+
+def _settings_hash(config: Config) -> str:
+    """Of the index settings of Meilisearch."""
+    from chunksink.sinks.meilisearch.index_settings import find_settings_file, load_index_settings
+
+    file = find_settings_file(config.sink.get("meilisearch", {}).get("settings_file"))
+    return json_hash(load_index_settings(file))

@@ -8,7 +8,6 @@ from itertools import islice
 from pathlib import Path
 
 from chunksink.embeddings.errors import EmbeddingsError
-from chunksink.home_cache import existing_cache
 from chunksink.output import counted, counts, labelled, more, printable, sized, some
 from chunksink.rebuild.freshness import NO_DRIFT, failed_run, has_drift
 from chunksink.rebuild.receipts import receipts_of_live
@@ -17,9 +16,9 @@ from chunksink.rebuild.spot_check import LARGEST, Coverage
 from chunksink.rebuild.state import State, cache_file
 from chunksink.rebuild.status import BuildStatus, HomeStatus
 from chunksink.search.page.report import Report, ReportRow, Section, Tone
-from chunksink.session import status_of
 from chunksink.settings.config import Config
 from chunksink.summary import unbuilt_lines, unconfigured_lines
+from chunksink.wiring import existing_cache, status_of
 
 SHOWN = 3
 _SUMMARIES = {True: "Up to date", False: "Not up to date", None: "Not known if up to date"}

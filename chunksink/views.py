@@ -13,7 +13,6 @@ from chunksink.search.circuit_breaker import with_circuit_breaker
 from chunksink.search.legs import EngineLeg, KeywordLeg, Legs, SemanticLeg
 from chunksink.search.query_vectors import QueryEncoder
 from chunksink.search.question import ENGINE, KEYWORD, SEMANTIC
-from chunksink.session import chunk_documents, open_one_sink
 from chunksink.settings.config import Config
 from chunksink.settings.errors import ConfigError
 from chunksink.sinks.capabilities import SupportsFamilies, SupportsReader, capability
@@ -23,6 +22,7 @@ from chunksink.sinks.errors import SinkError
 from chunksink.sinks.projection import fields_in
 from chunksink.sinks.reader import HybridReader, KeywordReader, VectorReader
 from chunksink.sinks.registry import require_sink
+from chunksink.wiring import chunk_documents, open_one_sink
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,9 +37,10 @@ class View:
     close: Callable[[], None]
 
     def refresh(self) -> None:
-        """Make later writes visible."""
-        for reader in self.legs.readers():
-            reader.refresh()
+        """Make later writes visible, also if one reader fails."""
+        with ExitStack() as stack:
+            for reader in self.legs.readers():
+                stack.callback(reader.refresh)
 
 
 def open_view(

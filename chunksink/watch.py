@@ -1,26 +1,22 @@
 """Decides when `chunksink sync --watch` syncs: at once, after each commit, and again after a failure that may pass.
 
-The folder of manifests is polled by path, so replaced folders, links and network disks need no special case. A bucket
-is listed every few seconds.
+The manifests are looked at every half second, those in a bucket every few seconds.
 """
 
-import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
-from pathlib import Path
 
 from chunksink.chunkbus.errors import StorageError
 from chunksink.chunkbus.layout import BusRoot
 
 FIRST_WAIT_SECONDS = 5.0
 LONGEST_WAIT_SECONDS = 60.0
-_POLL_SECONDS = 0.5
-_POLL_BUCKET_SECONDS = 5.0
+_GATHER_SECONDS = 0.5
+"""How long to wait for more commits after the first."""
 _PAUSE_FACTOR = 20
 """The least pause after a check, in multiples of its duration: checking 100,000 partitions takes a moment."""
 
-_Files = frozenset[tuple[object, ...]]
+_Files = frozenset[object]
 
 
 class BusWatch:
@@ -61,24 +57,25 @@ class BusWatch:
         self._check_all_at = self._clock() + FIRST_WAIT_SECONDS
 
     def __iter__(self) -> Iterator[None]:
-        if self._root.bucket is None:
-            self._root.manifests.mkdir(exist_ok=True)
+        self._root.prepare()
         while True:
             started = time.monotonic()
             if self.is_due():
                 yield
                 started = time.monotonic()
-            poll_seconds = _POLL_BUCKET_SECONDS if self._root.bucket else _POLL_SECONDS
-            self._sleep(max(poll_seconds, _PAUSE_FACTOR * (time.monotonic() - started)))
+            self._sleep(max(self._root.poll_seconds, _PAUSE_FACTOR * (time.monotonic() - started)))
 
     def is_due(self) -> bool:
         """Check once. Commits at about the same time count as one."""
         try:
-            files = self._committed()
-            has_commit = files != self._manifests
+            manifests = self._root.committed()
+            has_commit = manifests != self._manifests
             if has_commit and self._manifests is not None:
-                self._sleep(_POLL_SECONDS)
-                files = self._committed()
+                self._sleep(_GATHER_SECONDS)
+                manifests = self._root.committed()
+            is_due = has_commit or self._is_check_due()
+            if is_due:
+                self._manifests, self._all_files = manifests, self._files()
         except (OSError, StorageError) as error:
             if not self._is_gone:
                 reason = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else error
@@ -86,17 +83,7 @@ class BusWatch:
             self._is_gone = True
             return False
         self._is_gone = False
-        if not (has_commit or self._is_check_due()):
-            return False
-        self._manifests, self._all_files = files, self._files()
-        return True
-
-    def _committed(self) -> _Files:
-        if self._root.bucket is not None:
-            return frozenset(self._root.bucket.versions())
-        folder = os.stat(self._root.manifests)  # noqa: PTH116 (its error has the file's name, which `is_due` reports)
-        files = _files_of(self._root.manifests, lambda name: name.endswith(".manifest.json") and name[0] != ".")
-        return files | {(folder.st_dev, folder.st_ino)}
+        return is_due
 
     def _is_check_due(self) -> bool:
         now = self._clock()
@@ -106,22 +93,6 @@ class BusWatch:
         return self._retry_at is not None and now >= self._retry_at
 
     def _files(self) -> _Files:
-        if self._root.bucket is not None:
-            return frozenset((key, self._root.signature(key)) for key in self._root.partition_keys())
-        files: _Files = frozenset()
-        for folder in (self._root.canonical, self._root.manifests):
-            with suppress(OSError):
-                files |= _files_of(folder, lambda _: True)
-        return files
-
-
-def _files_of(folder: Path, counts: Callable[[str], bool]) -> _Files:
-    """What identifies a version of each of these files."""
-    files = set()
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if counts(entry.name):
-                with suppress(OSError):
-                    stat = entry.stat()
-                    files.add((entry.path, stat.st_ino, stat.st_size, stat.st_mtime_ns))
-    return frozenset(files)
+        """What identifies the present files of all partitions, and those whose names are not valid."""
+        partitions = ((key, self._root.signature(key)) for key in self._root.partition_keys())
+        return frozenset([*partitions, *self._root.misnamed_files()])

@@ -23,7 +23,7 @@ from chunksink.chunkbus.store import explained, open_store, opening, write_trans
 from chunksink.embeddings.errors import (
     CacheBusy,
     CacheDamaged,
-    CacheFull,
+    CacheOutOfResources,
     CacheTooNew,
     CacheUnavailable,
 )
@@ -238,7 +238,7 @@ def _unavailable(error: OSError, path: Path) -> CacheUnavailable | CacheBusy:
     what = f"the cache {path} cannot be used: {error.strerror or error}{f'; {remedy}' if remedy else ''}"
     if error.errno == errno.EBUSY:
         return CacheBusy(what)
-    return CacheFull(what) if remedy or error.errno == errno.EIO else CacheUnavailable(what)
+    return CacheOutOfResources(what) if remedy or error.errno == errno.EIO else CacheUnavailable(what)
 
 
 def _damaged(path: Path, what: str) -> CacheDamaged:

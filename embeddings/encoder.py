@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from chunksink.embeddings.context import EmbedContext, context_before
 from chunksink.embeddings.errors import TextRefused
-from chunksink.embeddings.references import TEXT_BYTES, VectorKey, raw_key
+from chunksink.embeddings.references import TEXT_BYTES, raw_key
 
 Precision = Literal["float32", "bfloat16", "int8"]
 """The precision in which a vector was computed. The vector itself is always stored and returned as float32."""
@@ -66,7 +66,7 @@ class ModelInfo:
     """How many numbers of each vector are stored in indexes; 0 means all."""
     embed_context: EmbedContext = ""
 
-    def key(self, key: VectorKey) -> bytes:
+    def key(self, key: str) -> bytes:
         """The key of this model's vector in the cache. It omits the context if the model embeds none."""
         return raw_key(key) if self.embed_context else raw_key(key)[:TEXT_BYTES]
 

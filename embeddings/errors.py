@@ -94,7 +94,7 @@ class CacheUnavailable(CacheError):
     """The cache file cannot be opened, read or written."""
 
 
-class CacheFull(CacheUnavailable):
+class CacheOutOfResources(CacheUnavailable):
     """The disk is full or fails, or the machine is out of memory or has too many files open."""
 
 

@@ -12,7 +12,7 @@ from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.cachefile import REMEDY
 from chunksink.embeddings.errors import CacheDamaged
 from chunksink.embeddings.probes import PROBES
-from chunksink.embeddings.references import VectorKey, raw_fingerprint, raw_key
+from chunksink.embeddings.references import raw_fingerprint, raw_key
 from chunksink.embeddings.rows import COLUMNS, flaw
 
 _DELETE_ROWS = 5000
@@ -48,7 +48,7 @@ class CacheCheck:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Surplus:
+class RowsToDrop:
     """Rows that are no longer needed."""
 
     rows: int
@@ -90,7 +90,7 @@ def verify(cache: VectorCache, *, repair: bool = False, progress: Progress | Non
     return CacheCheck(rows, len(ids), tuple(bad), tuple(damage), len(ids) if repair and not damage else 0)
 
 
-def find_surplus(cache: VectorCache, *, keys: Iterable[VectorKey], fingerprints: Collection[str] | None) -> Surplus:
+def unneeded_rows(cache: VectorCache, *, keys: Iterable[str], fingerprints: Collection[str] | None) -> RowsToDrop:
     """Rows whose pair of text and context occurs in no current chunk, or whose model no build needs.
 
     `keys` has two keys for each current chunk: its key, and its text hash alone, which is the key under a model that
@@ -101,25 +101,25 @@ def find_surplus(cache: VectorCache, *, keys: Iterable[VectorKey], fingerprints:
     of_model = "TRUE" if fingerprints is None else f"fingerprint IN ({','.join('?' * len(models))})"
     table = cache.temporary_table(chain(PROBES, map(raw_key, keys)))
     listed = f"(text_hash, context_hash) IN {table}"
-    surplus = _rows_where(cache, f"({of_model} AND {listed}) IS NOT TRUE", models)
+    unneeded = _rows_where(cache, f"({of_model} AND {listed}) IS NOT TRUE", models)
     [(probes,)] = cache.read(
         f"SELECT count(*) FROM vector WHERE {of_model} AND text_hash IN (?, ?)", (*models, *PROBES)
     )
-    return replace(surplus, kept_rows=surplus.kept_rows - probes)
+    return replace(unneeded, kept_rows=unneeded.kept_rows - probes)
 
 
-def outdated_rows(cache: VectorCache, fingerprint: str, last: int) -> Surplus:
+def outdated_rows(cache: VectorCache, fingerprint: str, last: int) -> RowsToDrop:
     """The rows of one model up to the row `last`."""
     return _rows_where(cache, "fingerprint = ? AND id <= ?", (raw_fingerprint(fingerprint), last))
 
 
-def rows_of_texts(cache: VectorCache, text_hashes: Iterable[VectorKey]) -> Surplus:
+def rows_of_texts(cache: VectorCache, text_hashes: Iterable[str]) -> RowsToDrop:
     """All rows of these texts, of every model and in every context."""
     table = cache.temporary_table(map(raw_key, text_hashes))
     return _rows_where(cache, f"text_hash IN (SELECT text_hash FROM {table})")
 
 
-def _rows_where(cache: VectorCache, condition: str, parameters: Sequence[object] = ()) -> Surplus:
+def _rows_where(cache: VectorCache, condition: str, parameters: Sequence[object] = ()) -> RowsToDrop:
     ids = array("q")
     by_model: Counter[str] = Counter()
     size = 0
@@ -129,13 +129,13 @@ def _rows_where(cache: VectorCache, condition: str, parameters: Sequence[object]
             by_model[fingerprint.lower()] += 1
             size += length or 0  # a damaged row may have no vector
     [(total,)] = cache.read("SELECT count(*) FROM vector")
-    return Surplus(len(ids), size, dict(by_model), total - len(ids), ids)
+    return RowsToDrop(len(ids), size, dict(by_model), total - len(ids), ids)
 
 
-def drop(cache: VectorCache, surplus: Surplus) -> None:
+def drop(cache: VectorCache, unneeded: RowsToDrop) -> None:
     """Drops these rows and frees their space. Call it only if nothing was written to the cache since they were found:
     a row may have been replaced under the same id."""
-    _delete(cache, surplus.ids)
+    _delete(cache, unneeded.ids)
     with cache.transaction() as connection:
         for table in ("producer", "model"):  # these have few rows, and each needs only one lookup in the index
             connection.execute(

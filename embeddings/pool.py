@@ -39,13 +39,11 @@ class EncoderPool:
     def __init__(self) -> None:
         self._lock = Lock()
         self._idle: _Loaded | None = None
-        self._closings = 0
 
     @contextmanager
     def lend(self, model_cache: Path | None) -> Iterator[OpenEncoder]:
         """A function that opens the encoders of one run. They must not be used after the block."""
         opened: list[_Loaded] = []
-        closings = self._closings
 
         def open_for_run(settings: EncoderSettings) -> Encoder:
             files = _files_of(settings)
@@ -63,12 +61,10 @@ class EncoderPool:
             yield open_for_run
         finally:
             for loaded in opened:
-                self._keep(loaded, closings)
+                self._keep(loaded)
 
     def close(self) -> None:
-        """Closes the kept encoder now, and that of a current run at its end. The next run opens a new one."""
-        with self._lock:
-            self._closings += 1
+        """Closes the kept encoder. The next run opens a new one."""
         loaded = self._take()
         if loaded is not None:
             loaded.encoder.close()
@@ -79,11 +75,11 @@ class EncoderPool:
             loaded, self._idle = self._idle, None
         return loaded if loaded is not None and loaded.process == os.getpid() else None
 
-    def _keep(self, used: _Loaded, closings: int) -> None:
-        """Keeps this encoder and closes the former one. Closes this one if it cannot be reused, or after `close`."""
+    def _keep(self, used: _Loaded) -> None:
+        """Keeps this encoder and closes the former one. Closes this one if it cannot be reused."""
         unneeded: _Loaded | None = used
         with self._lock:
-            if used.files and closings == self._closings:
+            if used.files:
                 unneeded, self._idle = self._idle, used
         if unneeded is not None and unneeded.process == os.getpid():
             unneeded.encoder.close()

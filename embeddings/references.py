@@ -6,7 +6,7 @@ context if there is one. An `embedding_ref` names a cached vector:
     cache:<model fingerprint, 64 hex digits>/<key, 64 or 96 hex digits>
 
 It is valid on every machine whose cache has that vector, because fingerprint and key depend on content only.
-Callers pass keys as `sha256:<hex>`, as hex or as 32 or 48 raw bytes; this package uses the raw bytes.
+Callers pass keys as `sha256:<hex>` or as hex; this package uses the 32 or 48 raw bytes.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ import re
 from chunksink.embeddings.context import CONTEXT_BYTES
 from chunksink.embeddings.errors import BadReference
 
-VectorKey = str | bytes
-"""A key in any accepted form. The key of a vector without context is the hash of its text."""
 TEXT_BYTES = 32
 """Length of the hash of a text, with which each key begins."""
 
@@ -26,15 +24,11 @@ _KEY = re.compile(rf"{_HEX.pattern}(?:[0-9a-fA-F]{{{2 * CONTEXT_BYTES}}})?")
 _REF = re.compile(rf"cache:({_HEX.pattern})/({_KEY.pattern})")
 
 
-def raw_key(key: VectorKey) -> bytes:
-    """The 32 or 48 bytes of a key."""
-    if isinstance(key, bytes):
-        if len(key) in (TEXT_BYTES, TEXT_BYTES + CONTEXT_BYTES):
-            return key
-    elif isinstance(key, str):
-        digits = key.removeprefix("sha256:")
-        if _KEY.fullmatch(digits):
-            return bytes.fromhex(digits)
+def raw_key(key: str) -> bytes:
+    """The 32 or 48 bytes of a key. The key of a vector without context is the hash of its text."""
+    digits = key.removeprefix("sha256:")
+    if _KEY.fullmatch(digits):
+        return bytes.fromhex(digits)
     raise BadReference(f"not the key of a vector: {key!r:.100}")
 
 
@@ -50,7 +44,7 @@ def raw_fingerprint(fingerprint: str) -> bytes:
     raise BadReference(f"not a model fingerprint: {fingerprint!r:.100}")
 
 
-def embedding_ref(fingerprint: str, key: VectorKey) -> str:
+def embedding_ref(fingerprint: str, key: str) -> str:
     return f"cache:{raw_fingerprint(fingerprint).hex()}/{raw_key(key).hex()}"
 
 

@@ -88,48 +88,48 @@ class TransformerEncoder(Encoder):
 
     def _run(self, texts: Sequence[str], prompt: str, contexts: Sequence[str] = ()) -> Generator[EncodedBatch]:
         """Within each block of texts, the longest come first."""
-        spans = list(_spans(texts))
-        if not spans:
+        blocks = list(_blocks(texts))
+        if not blocks:
             return
-        if len(spans) == 1:
-            block = self._tokenize(texts, prompt, contexts, spans[0])
-            tokens = sum(len(piece.ids) for piece in block.pieces)
+        if len(blocks) == 1:
+            tokenized = self._tokenize(texts, prompt, contexts, blocks[0])
+            tokens = sum(len(piece.ids) for piece in tokenized.pieces)
             if tokens <= self._budget:  # a query or two, a short document
-                for batch in batches(block.pieces, self._budget, self._step):
+                for batch in batches(tokenized.pieces, self._budget, self._step):
                     if tokens <= _FEW_TOKENS:
-                        vectors = self._threads().submit(self._compute, batch, block.prompt_length).result()
+                        vectors = self._threads().submit(self._compute, batch, tokenized.prompt_length).result()
                     else:
-                        vectors = self._compute(batch, block.prompt_length)
-                    yield block.windows.add([piece.position for piece in batch], vectors)
+                        vectors = self._compute(batch, tokenized.prompt_length)
+                    yield tokenized.windows.add([piece.position for piece in batch], vectors)
                 return
-        yield from self._run_ahead(texts, prompt, contexts, spans)
+        yield from self._run_ahead(texts, prompt, contexts, blocks)
 
     def _run_ahead(
-        self, texts: Sequence[str], prompt: str, contexts: Sequence[str], spans: Sequence[slice]
+        self, texts: Sequence[str], prompt: str, contexts: Sequence[str], blocks: Sequence[slice]
     ) -> Iterator[EncodedBatch]:
         pool = self._threads()
         running: dict[Future[Vectors], tuple[WindowJoiner, list[TokenWindow]]] = {}
         with ThreadPoolExecutor(1, thread_name_prefix="chunksink-tokenize") as tokenizing:
-            coming = tokenizing.submit(self._tokenize, texts, prompt, contexts, spans[0])
+            coming = tokenizing.submit(self._tokenize, texts, prompt, contexts, blocks[0])
             try:
-                for following in [*spans[1:], None]:
-                    block = coming.result()
+                for following in [*blocks[1:], None]:
+                    tokenized = coming.result()
                     if following is not None:
                         coming = tokenizing.submit(self._tokenize, texts, prompt, contexts, following)
-                    for batch in batches(block.pieces, self._budget, self._step):
+                    for batch in batches(tokenized.pieces, self._budget, self._step):
                         while len(running) >= 2 * self._workers:
                             yield from _finished(running)
-                        running[pool.submit(self._compute, batch, block.prompt_length)] = (block.windows, batch)
+                        running[pool.submit(self._compute, batch, tokenized.prompt_length)] = (tokenized.windows, batch)
                 while running:
                     yield from _finished(running)
             finally:
                 for future in running:
                     future.cancel()
 
-    def _tokenize(self, texts: Sequence[str], prompt: str, contexts: Sequence[str], span: slice) -> _Block:
+    def _tokenize(self, texts: Sequence[str], prompt: str, contexts: Sequence[str], block: slice) -> _TokenizedBlock:
         token_ids, room = self._runtime.token_ids, self._layout.room
-        heads = [prompt + context for context in contexts[span]] or [prompt] * len(texts[span])
-        bodies = token_ids([head + _encodable(text) for head, text in zip(heads, texts[span], strict=True)])
+        heads = [prompt + context for context in contexts[block]] or [prompt] * len(texts[block])
+        bodies = token_ids([head + _encodable(text) for head, text in zip(heads, texts[block], strict=True)])
         prompt_ids = token_ids([prompt])[0] if prompt else []
         pieces: list[TokenWindow] = []
         counts: list[int] = []
@@ -140,8 +140,8 @@ class TransformerEncoder(Encoder):
             counts.append(len(inputs))
             pieces += [TokenWindow(position, ids) for ids in inputs]
         special = self._layout.max_length - self._layout.room
-        windows = WindowJoiner(counts, [len(body) + special for body in bodies], span.start)
-        return _Block(pieces, windows, len(self._layout.prefix) + len(prompt_ids) if prompt else 0)
+        windows = WindowJoiner(counts, [len(body) + special for body in bodies], block.start)
+        return _TokenizedBlock(pieces, windows, len(self._layout.prefix) + len(prompt_ids) if prompt else 0)
 
     def _compute(self, batch: list[TokenWindow], prompt_length: int) -> Vectors:
         """The vectors of a batch. A batch that does not fit into memory is halved."""
@@ -181,7 +181,7 @@ class TransformerEncoder(Encoder):
 
 
 @dataclass(frozen=True, slots=True)
-class _Block:
+class _TokenizedBlock:
     """Some consecutive texts, tokenized and cut."""
 
     pieces: list[TokenWindow]
@@ -198,7 +198,7 @@ def _finished(running: dict[Future[Vectors], tuple[WindowJoiner, list[TokenWindo
             yield ready
 
 
-def _spans(texts: Sequence[str]) -> Iterator[slice]:
+def _blocks(texts: Sequence[str]) -> Iterator[slice]:
     """Blocks of texts that are tokenized and sorted together."""
     start = chars = 0
     for position, text in enumerate(texts):

@@ -1,15 +1,14 @@
 """From a stream of passages to vectors, in order: dedupe, look up, encode what is missing, commit.
 
 The stream is processed in slices, so memory does not depend on its length. Within a slice, every distinct passage is
-looked up once and encoded at most once. Vectors are committed every few seconds, even while the encoder computes or
-waits for an endpoint. They are also committed before any of them is returned, and when the encoder fails. A committed
-vector is computed again in three cases only: on request; if its row or the file is damaged, or the row is not precise
-enough; to check an endpoint.
+looked up once and encoded at most once. Each batch of vectors is committed as soon as the encoder yields it. A
+committed vector is computed again in three cases only: on request; if its row or the file is damaged, or the row is not
+precise enough; to check an endpoint.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -17,7 +16,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from chunksink.embeddings.cache import VectorCache
-from chunksink.embeddings.commits import Committer, Computed
 from chunksink.embeddings.encoder import EncodedBatch, Encoder, ModelInfo, Passage, Vectors
 from chunksink.embeddings.errors import CacheDamaged, WrongVectors
 from chunksink.embeddings.probes import PROBES, require_same_model
@@ -26,7 +24,6 @@ _T = TypeVar("_T")
 _Keyed = tuple[bytes, Passage]
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
-_MOST_SECONDS_UNCOMMITTED = 4.0
 _PROBES = {key: Passage(key.hex(), text) for key, text in PROBES.items()}
 
 
@@ -80,19 +77,18 @@ def vectors_for(
     *,
     slice_texts: int = 2048,
     slice_chars: int = 16_000_000,
-    commit_seconds: float = 2.0,
     on_encoded: Callable[[int], object] = lambda _texts: None,
 ) -> Iterator[Embedded]:
     """Vectors for a stream of passages, in its order. `report` is updated; `on_encoded` gets the number of
     vectors just computed, several times per slice. A slice ends after `slice_texts` passages or `slice_chars`
-    characters. A computed vector waits about `commit_seconds` for its commit, at most 4 s.
+    characters.
 
     A text that the model cannot embed is returned with a `problem`; the other texts are not affected. Failures that
     concern all texts (endpoint down, out of memory, disk full) are raised, after the computed vectors were committed.
     EndpointChanged if an endpoint's model has changed: that is checked once per report, before the first vector is
     computed.
     """
-    run = _Run(encoder, cache, report if report is not None else EmbedReport(), commit_seconds, on_encoded)
+    run = _Run(encoder, cache, report if report is not None else EmbedReport(), on_encoded)
     for keyed in _slices(items, encoder.info, slice_texts, slice_chars):
         yield from run.embed(keyed)
 
@@ -152,7 +148,6 @@ class _Run:
     encoder: Encoder
     cache: VectorCache
     report: EmbedReport
-    commit_seconds: float
     on_encoded: Callable[[int], object]
 
     def embed(self, items: list[_Keyed]) -> Iterator[Embedded]:
@@ -198,42 +193,35 @@ class _Run:
             cache_probes(self.encoder, self.cache)
 
     def _encode(self, window: _Slice, missing: list[bytes], replaced: set[bytes]) -> None:
-        def commit(pending: Sequence[Computed]) -> None:
-            keys = [computed.key for computed in pending]
-            rows = window.vectors[[window.row_of[key] for key in keys]]
-            lengths = [computed.length for computed in pending]
-            self._repeated(lambda: self.cache.put(self.encoder.info, keys, rows, lengths, replaced=replaced))
-
         passages = [window.passages[key] for key in missing]
         texts, contexts = [passage.text for passage in passages], [passage.context for passage in passages]
-        # At the end, first the batches are closed, which cancels those that have not begun. Then the remaining vectors
-        # are committed.
-        with (
-            Committer(commit, min(self.commit_seconds, _MOST_SECONDS_UNCOMMITTED)) as committer,
-            closing(self.encoder.encode_batches(texts, contexts)) as batches,
-        ):
+        with closing(self.encoder.encode_batches(texts, contexts)) as batches:
             for batch in batches:
                 before = self.report.encoded
-                self._take(window, batch, missing, committer)
-                committer.commit_if_due()
+                self._take(window, batch, missing, replaced)
                 self.on_encoded(self.report.encoded - before)
         if any(key not in window.computed and key not in self.report.problems for key in missing):
             raise WrongVectors(f"the encoder {self.encoder.info.name} left texts without a vector")
 
-    def _take(self, window: _Slice, batch: EncodedBatch, missing: list[bytes], committer: Committer) -> None:
-        problems = problems_of(batch, self.encoder.info)
+    def _take(self, window: _Slice, batch: EncodedBatch, missing: list[bytes], replaced: set[bytes]) -> None:
+        info = self.encoder.info
+        problems = problems_of(batch, info)
         keys = [missing[position] for position in batch.positions]
+        computed: dict[bytes, int] = {}
         for key, position, vector, length in zip(keys, batch.positions, batch.vectors, batch.lengths, strict=True):
             if position in problems:
                 self.report.problems[key] = problems[position]
                 continue
             window.vectors[window.row_of[key]] = vector
-            window.computed.add(key)
-            committer.add(key, length)
+            computed[key] = length
             self.report.encoded += 1
             self.report.encoded_length += length
             self.report.encoded_bytes += len(window.passages[key].text.encode("utf-8", "surrogatepass"))
+        window.computed |= computed.keys()
         self._note_lengths(window, keys, batch.lengths)
+        rows = window.vectors[[window.row_of[key] for key in computed]]
+        lengths = list(computed.values())
+        self._repeated(lambda: self.cache.put(info, list(computed), rows, lengths, replaced=replaced))
 
     def _note_lengths(self, window: _Slice, keys: Iterable[bytes], lengths: Iterable[int]) -> None:
         if (most := self.encoder.info.max_length) is not None:

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from chunksink.chunkbus.errors import StorageConflict
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.ingest.errors import IngestBusy, IngestRefused
-from chunksink.ingest.formats.markdown.policy import DEFAULT_POLICY, POLICIES, V1, Policy
+from chunksink.ingest.formats.markdown.policy import DEFAULT_POLICY, POLICIES, Policy
 
 FILE_NAME = "roots.json"
 _SAVES = 20
@@ -77,13 +77,8 @@ class Roots:
         try:
             data, self._version = self._storage.read_version(FILE_NAME)
             return [
-                Root(
-                    one["label"],
-                    Path(one["path"]),
-                    one.get("files_only", False),
-                    POLICIES[one.get("chunking", V1.name)],
-                )
-                for one in json.loads(data)["roots"]  # those of earlier releases have no policy, and were cut by v1
+                Root(one["label"], Path(one["path"]), one.get("files_only", False), POLICIES[one["chunking"]])
+                for one in json.loads(data)["roots"]
             ]
         except FileNotFoundError:
             return []

@@ -3,7 +3,6 @@
 The ledger records which sources were read, by which versions, and with which result. It only grows.
 """
 
-import os
 import shlex
 import shutil
 import sqlite3
@@ -74,16 +73,15 @@ class IngestStore(Store):
 
         Raises IngestBusy if another run uses it.
         """
-        path = bus.address.encode() if bus.bucket else os.fsencode(bus.path.resolve())
         db = self.db.conn
         with keep_out_ingests(self.path.parent):
             try:
                 with write_transaction(self.db):
-                    is_known_bus = db.execute("select path from bus").fetchone() == (path,)
+                    is_known_bus = db.execute("select path from bus").fetchone() == (bus.identity,)
                     for table in _RUN_TABLES if is_known_bus else (*_RUN_TABLES, *_CACHE_TABLES):
                         db.execute(f"delete from {table}")
                     if not is_known_bus:
-                        db.execute("insert into bus values (?)", (path,))
+                        db.execute("insert into bus values (?)", (bus.identity,))
                 yield db
             finally:
                 if db.in_transaction:

@@ -15,11 +15,9 @@ from chunksink.chunkbus.store import write_transaction
 from chunksink.rebuild.catalog_rows import KEY, drop_lines
 from chunksink.rebuild.errors import InvalidBus, NotMissing
 from chunksink.rebuild.family_versions import decide
-from chunksink.rebuild.intake import MISSING, VALID, Intake, OnBytes, drop_partition, touch_withdrawn
+from chunksink.rebuild.intake import MISSING, VALID, drop_partition, touch_withdrawn
 from chunksink.rebuild.schema import exists, marks, number
 from chunksink.rebuild.state import State
-from chunksink.sinks.custom_fields import FieldSet
-from chunksink.sinks.projection import projection_id
 
 _PAGE = 1000
 # Texts in several families. `first` and `last` are each a family key followed by the id of a chunk of that family.
@@ -30,7 +28,7 @@ from current_chunk group by text_hash having min(family) <> max(family)
 _KEY_DIGITS = 64
 """Length of a family key."""
 
-Projected = tuple[str, int, str]
+HashedFamily = tuple[str, int, str]
 """A family, the id of its partition's last valid reading, and its family hash."""
 
 
@@ -117,30 +115,16 @@ class HeldFamily:
 
 
 class Catalog:
-    """The catalog in `state.db`. `refresh` reads changed partitions; the queries read the database alone."""
+    """The catalog in `state.db`. `intake` updates it."""
 
     def __init__(self, state: State) -> None:
         self._db = state.db
-
-    def refresh(self, intake: Intake, on_bytes: OnBytes = lambda _bytes: None, *, reread: bool = False) -> None:
-        """Read new and changed partitions, then decide which versions count."""
-        self._forget_other_projection(intake.fields)
-        intake.run(on_bytes, reread=reread)
-        self.decide()
-
-    def decide(self) -> None:
-        with write_transaction(self._db):
-            decide(self._db)
 
     def counts(self) -> CatalogCounts:
         families, chunks = self._db.execute("select count(*), coalesce(sum(chunks), 0) from current").fetchone()
         decided = "family in (select family from current) and family not in (select family from held)"
         older = "select coalesce(sum(versions), 0) - count(distinct family) from last_version"
         return CatalogCounts(families, chunks, number(self._db, f"{older} where {decided}"))
-
-    def is_whole(self) -> bool:
-        """Whether every known partition is present and valid. Otherwise no source may be removed from the index."""
-        return not exists(self._db, "partition where state <> ?", [VALID])
 
     def require_valid(self) -> None:
         """Raises InvalidBus, with the first reasons, if a partition is missing or invalid or a family is held."""
@@ -212,7 +196,7 @@ class Catalog:
             touch_withdrawn(self._db, key)
             drop_partition(self._db, key)
             drop_lines(self._db, key)
-        self.decide()
+        decide(self._db)
         row = self._db.execute(
             "select (select count(*) from retiring where family not in (select family from current) "
             "and family in (select family from receipt where documents > 0)), "
@@ -274,8 +258,8 @@ class Catalog:
         sources = tuple((first[:_KEY_DIGITS], last[:_KEY_DIGITS]) for first, last in rows)
         return RepeatedTexts(texts, chunks, examples, sources)
 
-    def note_projected(self, rows: Sequence[Projected]) -> None:
-        """Record the hashes of projected families, unless they were read again meanwhile."""
+    def note_hashes(self, rows: Sequence[HashedFamily]) -> None:
+        """Record the hashes of families, unless they were read again meanwhile."""
         with write_transaction(self._db):
             self._db.conn.executemany("update current set family_hash = ?3 where family = ?1 and reading_id = ?2", rows)
 
@@ -283,15 +267,6 @@ class Catalog:
         """Make the next refresh read the whole partition, because it differs from the catalog."""
         with write_transaction(self._db):
             self._db.execute("update partition set signature = null, manifest = null where key = ?", [key])
-
-    def _forget_other_projection(self, fields: FieldSet) -> None:
-        """Delete the family hashes if they were computed with another projection."""
-        if self._db.execute("select version from projection").fetchone() == (projection_id(fields),):
-            return
-        with write_transaction(self._db):
-            self._db.execute("delete from projection")
-            self._db.execute("insert into projection values (?)", [projection_id(fields)])
-            self._db.execute("update current set family_hash = null")
 
 
 def _keys(db: Any, condition: str, *values: str) -> list[str]:

@@ -19,8 +19,8 @@ from chunksink.rebuild.report import RunOutcome
 from chunksink.rebuild.scan import Scan
 from chunksink.rebuild.session import Session
 from chunksink.rebuild.spot_check import SpotCheck
-from chunksink.rebuild.state import EMBEDDED, MODEL, Generation
-from chunksink.rebuild.targets import Target, dimensions
+from chunksink.rebuild.state import EMBEDDED, MODEL
+from chunksink.rebuild.targets import Target
 from chunksink.sinks.capabilities import SupportsSearchSettings, SupportsSettings, capability
 from chunksink.sinks.projection import projection_id
 
@@ -54,7 +54,7 @@ class Convergence:
                 scanned |= self._check_build(target, scan=scan, deep=deep, sign=sign, spot_check=spot_check)
         return scanned
 
-    def update_settings(self, generation: Generation) -> bool:
+    def update_settings(self) -> bool:
         """Apply the configured index settings. Call it before documents are written, so that they are indexed once.
         Returns whether a build was scanned."""
         scanned = False
@@ -63,7 +63,7 @@ class Convergence:
             with self.outcome.noting_failure(target.sink):
                 if settings is None:
                     continue
-                changed = settings.update_settings(target.build_id, **dimensions(generation, target))
+                changed = settings.update_settings(target.build_id, target.dimensions)
                 if changed.names:
                     self.outcome.sink(target.sink).settings = changed.names
                 if changed.vectors_in_doubt:
@@ -74,9 +74,9 @@ class Convergence:
         """The plan for the targets that answer, and for `empty` builds, whose documents will all be written."""
         db, builds = self.session.state.db, [target.build_id for target in self._answering()]
         for page in unhashed(db, builds):
-            self.session.reader.project(page)
+            self.session.reader.hash_families(page)
         with self.session.lock():
-            return Plan(db, [*builds, *empty], removals=self.session.catalog.is_whole(), empty=empty)
+            return Plan(db, [*builds, *empty], empty)
 
     def run(self, plan: Plan) -> None:
         """Execute the plan and check the builds. If the check scans builds, another plan is executed; its families and
@@ -97,10 +97,10 @@ class Convergence:
 
     def _execute(self, plan: Plan, reported: Mapping[str, str]) -> None:
         self._fill_cache(plan)
-        executor = Executor(self.session, self._answering(), self.embedder, self.outcome)
-        with self.session.timed("index", plan.chunks_to_write(), "chunks") as bar:
+        executor = Executor(self.session, self._answering, self.embedder, self.outcome)
+        with self.session.timed("index", plan.chunks_to_write(), "chunks") as advance:
             try:
-                executor.run(plan, bar.advance)
+                executor.run(plan, advance)
             except PartitionChanged:  # report what was done before
                 self.outcome.note(plan, reported)
                 raise
@@ -118,10 +118,10 @@ class Convergence:
         if compute is None or not builds or embedder.info.device == "endpoint" or embedder.recomputes:
             return
         with (
-            self.session.timed(compute.name, plan.chunks_to_write(), "chunks") as bar,
-            closing(missing_texts(plan, builds, embedder, bar.advance)) as missing,
+            self.session.timed(compute.name, plan.chunks_to_write(), "chunks") as advance,
+            closing(missing_texts(plan, builds, embedder, advance)) as missing,
         ):
-            compute.embed(missing, embedder, bar.advance)
+            compute.embed(missing, embedder, advance)
 
     def _note_projection(self) -> None:
         """Record that the builds have the custom fields, so that searches may use them."""
@@ -148,12 +148,8 @@ class Convergence:
                 return False
             report.drifted = True
         report.scanned, began = True, utc_now()
-        with self.session.timed(f"scan {target.sink}", receipts.documents(), "chunks") as bar:
-            build_scan.run(
-                bar.advance,
-                removals=self.session.catalog.is_whole(),
-                cached=self.embedder.expected if deep and target.holds_vectors else None,
-            )
+        with self.session.timed(f"scan {target.sink}", receipts.documents(), "chunks") as advance:
+            build_scan.run(advance, self.embedder.expected if deep and target.holds_vectors else None)
         what = build_scan.examples() or "its marker, or its number of documents"
         self.differences[target.sink] = f"{target.sink} differs from what was written: {what}"
         lost, altered, names = build_scan.losses()
@@ -189,5 +185,5 @@ class Convergence:
         """Whether the build has as many documents as its receipts say. With open intents that is unknown. Then it is
         True, so that nothing is scanned, if the next plan writes or removes every family with an intent."""
         if receipts.has_intents():
-            return not receipts.has_lasting_intents(removals=self.session.catalog.is_whole())
+            return not receipts.has_lasting_intents()
         return target.build.count() == receipts.documents()

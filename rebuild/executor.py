@@ -14,13 +14,13 @@ from typing import TypeVar
 import numpy as np
 
 from chunksink.chunkbus.spans import span, within_span
-from chunksink.rebuild.catalog import Catalog, Projected
+from chunksink.chunkbus.validation import Progress
+from chunksink.rebuild.catalog import Catalog, HashedFamily
 from chunksink.rebuild.embedder import DocumentEmbedder
-from chunksink.rebuild.families import PART, ProjectedFamily
+from chunksink.rebuild.families import PART, FamilyDocuments
 from chunksink.rebuild.plan import Plan
 from chunksink.rebuild.receipts import WITHOUT_VECTOR, Receipt, Receipts
 from chunksink.rebuild.report import RunOutcome
-from chunksink.rebuild.scan import Progress
 from chunksink.rebuild.session import Session
 from chunksink.rebuild.state import EMBEDDED, MODEL, State
 from chunksink.rebuild.targets import Target
@@ -40,8 +40,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class _Batch:
-    families: Sequence[ProjectedFamily]
-    projected: Sequence[Projected]
+    families: Sequence[FamilyDocuments]
+    hashed: Sequence[HashedFamily]
     vectors: Sequence[Vectors | None]
     needed: dict[str, set[str]]
     """The families to write to each build."""
@@ -52,7 +52,8 @@ class _Batch:
 @dataclass(eq=False)
 class Executor:
     session: Session
-    targets: Sequence[Target]
+    targets: Callable[[], list[Target]]
+    """The targets that answer."""
     embedder: DocumentEmbedder
     outcome: RunOutcome
     parts: dict[tuple[str, str], tuple[int, list[RefusedDocument]]] = field(default_factory=dict)
@@ -68,7 +69,7 @@ class Executor:
             for batch in self._batches(plan, on_progress):  # embeds the next batch while one is written
                 if writing is not None:
                     writing.result()
-                if not self._answering():
+                if not self.targets():
                     return
                 writing = thread.submit(within_span(self._write), batch)
             if writing is not None:
@@ -82,14 +83,14 @@ class Executor:
             needed = plan.builds_of([each.family for each in families])
             changed = {build: plan.changed_documents(build, sorted(keys)) for build, keys in needed.items()}
             # Computes hashes, in this thread, while the engines write the previous batch.
-            projected = [each.projected for each in families if each.last]
-            yield _Batch(families, projected, [vectors for _, vectors in pairs], needed, changed)
+            hashed = [each.hashed for each in families if each.last]
+            yield _Batch(families, hashed, [vectors for _, vectors in pairs], needed, changed)
 
-    def _embedded(self, plan: Plan, on_progress: Progress) -> Iterator[tuple[ProjectedFamily, Vectors | None]]:
+    def _embedded(self, plan: Plan, on_progress: Progress) -> Iterator[tuple[FamilyDocuments, Vectors | None]]:
         """Families with their vectors; without vectors if only sinks without vectors get them."""
-        with_vectors = [target.build_id for target in self.targets if target.holds_vectors]
+        with_vectors = [target.build_id for target in self.targets() if target.holds_vectors]
         families = (each for page in plan.families_to_write() for each in self.session.reader.families(page))
-        for group in _by_size(families, EMBEDDED_AT_ONCE, lambda projected: projected.size):
+        for group in _by_size(families, EMBEDDED_AT_ONCE, lambda family: family.size):
             needed = plan.builds_of([each.family for each in group])
             to_embed = set[str]().union(*(needed[build] for build in with_vectors))
             embedded = [each for each in group if each.family in to_embed]
@@ -97,10 +98,10 @@ class Executor:
             on_progress(sum(len(each.documents) for each in group if each.family not in to_embed))
             yield from ((each, next(vectors) if each.family in to_embed else None) for each in group)
 
-    def _embed(self, families: Sequence[ProjectedFamily], on_progress: Progress) -> list[Vectors]:
+    def _embed(self, families: Sequence[FamilyDocuments], on_progress: Progress) -> list[Vectors]:
         report, started, loading_before = self.embedder.report, monotonic(), self.embedder.loading_seconds
         encoded_before, bytes_before = report.encoded, report.encoded_bytes
-        documents = [document for projected in families for document in projected.documents]
+        documents = [document for family in families for document in family.documents]
         with span("embed", documents=len(documents)):
             rows = self.embedder.embed(documents, on_progress)
         if amount := report.encoded - encoded_before:
@@ -110,14 +111,14 @@ class Executor:
             if loading:
                 self.pace[MODEL] = 1, loading
         on_progress(len(documents) - amount)
-        return list(np.split(rows, np.cumsum([len(projected.documents) for projected in families])[:-1]))
+        return list(np.split(rows, np.cumsum([len(family.documents) for family in families])[:-1]))
 
     def _write(self, batch: _Batch) -> None:
         """Record intents, write to all engines in parallel, then record receipts. Runs in a thread with its own
         connection."""
-        answering = self._answering()
+        answering = self.targets()
         with span("batch", families=len(batch.families)), self.session.lock(), State(self.session.state.home) as state:
-            Catalog(state).note_projected(batch.projected)
+            Catalog(state).note_hashes(batch.hashed)
             for target in answering:
                 Receipts(state.db, target.build_id).intend(batch.needed[target.build_id])
             with ThreadPoolExecutor(max_workers=max(1, len(answering)), thread_name_prefix="sink") as threads:
@@ -177,7 +178,7 @@ class Executor:
         return explained
 
     def _remove(self, plan: Plan) -> None:
-        for target in self._answering():
+        for target in self.targets():
             removals, receipts = plan.removals(target.build_id), Receipts(self.session.state.db, target.build_id)
             with self.outcome.noting_failure(target.sink):
                 for start in range(0, len(removals), REMOVED_AT_ONCE):
@@ -188,9 +189,6 @@ class Executor:
                         target.build.flush()
                         self.session.stamp(target.build, receipts)
                         receipts.confirm_removed(families)
-
-    def _answering(self) -> list[Target]:
-        return [target for target in self.targets if target.sink not in self.outcome.failed]
 
     def _add_pace(self, work: str, amount: int, seconds: float) -> None:
         before, seconds_before = self.pace.get(work, (0, 0.0))

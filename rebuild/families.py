@@ -15,7 +15,7 @@ from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.reader import PartitionReader, Place
 from chunksink.embeddings.context import context_hash, context_of
 from chunksink.embeddings.encoder import Passage
-from chunksink.rebuild.catalog import Catalog, FamilyChunk, Projected, TextPlace
+from chunksink.rebuild.catalog import Catalog, FamilyChunk, HashedFamily, TextPlace
 from chunksink.rebuild.catalog_rows import hash_of_line
 from chunksink.rebuild.schema import marks
 from chunksink.rebuild.state import State
@@ -40,7 +40,7 @@ def passage_of(document: Document) -> Passage:
 
 
 @dataclass(frozen=True, eq=False)
-class ProjectedFamily:
+class FamilyDocuments:
     """The documents of a family, or of a part of a large one. `family_hash` is valid in the last part only."""
 
     family: str
@@ -56,7 +56,7 @@ class ProjectedFamily:
         return family_hash([*self.earlier, *self.document_hashes()])
 
     @property
-    def projected(self) -> Projected:
+    def hashed(self) -> HashedFamily:
         return self.family, self.reading_id, self.family_hash
 
     @property
@@ -129,18 +129,18 @@ class FamilyReader:
         self._root = root
         self._catalog = catalog
         self._fields = fields
-        self._kept: dict[tuple[str, int], ProjectedFamily] = {}
+        self._kept: dict[tuple[str, int], FamilyDocuments] = {}
         self._kept_documents = 0
 
     def with_state(self, state: State) -> "FamilyReader":
         """The same with another connection, for another thread."""
         return FamilyReader(self._root, Catalog(state), self._fields)
 
-    def project(self, keys: Sequence[str]) -> None:
+    def hash_families(self, keys: Sequence[str]) -> None:
         """Record the hashes of these families."""
-        self._catalog.note_projected([part.projected for part in self.families(keys) if part.last])
+        self._catalog.note_hashes([part.hashed for part in self.families(keys) if part.last])
 
-    def families(self, keys: Sequence[str] | None = None) -> Iterator[ProjectedFamily]:
+    def families(self, keys: Sequence[str] | None = None) -> Iterator[FamilyDocuments]:
         """The current versions of these families, or of all; large ones in parts. Raises PartitionChanged if the chunks
         differ from the catalog."""
         with ExitStack() as stack:
@@ -162,7 +162,7 @@ class FamilyReader:
                         documents = _part(reader, chunks, start, self._fields)
                     last = start + PART >= len(chunks)
                     earlier = tuple(hashes) if last else ()
-                    part = ProjectedFamily(family.family, family.reading_id, documents, start == 0, last, earlier)
+                    part = FamilyDocuments(family.family, family.reading_id, documents, start == 0, last, earlier)
                     if part.first and last:
                         self._keep(part)
                     hashes += part.document_hashes()
@@ -185,9 +185,9 @@ class FamilyReader:
             self._catalog.read_again(partition)
             raise PartitionChanged(f"partition {partition} was rewritten meanwhile, run again: {error}") from error
 
-    def _keep(self, projected: ProjectedFamily) -> None:
+    def _keep(self, family: FamilyDocuments) -> None:
         if self._kept_documents >= KEPT_DOCUMENTS:
             self._kept.clear()
             self._kept_documents = 0
-        self._kept[projected.family, projected.reading_id] = projected
-        self._kept_documents += projected.size
+        self._kept[family.family, family.reading_id] = family
+        self._kept_documents += family.size

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from chunksink.chunkbus.store import write_transaction
 from chunksink.rebuild.schema import exists
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ select family, partition, reading_id, source_checksum, first_offset, chunks, con
 ) where place = 1
 """
 
-# Projected hashes stay valid while the lines of a family are the same, even if they have moved within the file.
+# Family hashes stay valid while the lines of a family are the same, even if they have moved within the file.
 _KEEP_CURRENT = """
 insert into current (family, partition, reading_id, source_checksum, first_offset, chunks, content)
 select family, partition, reading_id, source_checksum, first_offset, chunks, content from decided where true
@@ -127,19 +128,20 @@ from pair where partitions is not null
 
 
 def decide(db: Database) -> None:
-    """Decide all families in `undecided`, within the caller's transaction. Updates the three tables and `held`."""
-    db.execute("insert or ignore into undecided select family, '' from held")
-    if not exists(db, "undecided"):
-        return
-    db.execute("drop table if exists temp.decided")
-    for table, insert in (("family_version", _LIST_VERSIONS), ("last_version", _LIST_LAST_VERSIONS)):
-        db.execute(f"delete from {table} where (family, partition) in undecided")
-        db.execute(insert)
-    db.execute(_DECIDE_CURRENT)
-    mine = "family in (select family from undecided)"
-    db.execute(f"delete from current where {mine} and family not in (select family from decided)")
-    db.execute(_KEEP_CURRENT)
-    db.execute("delete from held")
-    for hold in (_HOLD_ABSENT, _HOLD_DUPLICATES, _HOLD_SPLITS):
-        db.execute(hold)
-    db.execute("delete from undecided")
+    """Decide all families in `undecided`: updates the three tables and `held`."""
+    with write_transaction(db):
+        db.execute("insert or ignore into undecided select family, '' from held")
+        if not exists(db, "undecided"):
+            return
+        db.execute("drop table if exists temp.decided")
+        for table, insert in (("family_version", _LIST_VERSIONS), ("last_version", _LIST_LAST_VERSIONS)):
+            db.execute(f"delete from {table} where (family, partition) in undecided")
+            db.execute(insert)
+        db.execute(_DECIDE_CURRENT)
+        mine = "family in (select family from undecided)"
+        db.execute(f"delete from current where {mine} and family not in (select family from decided)")
+        db.execute(_KEEP_CURRENT)
+        db.execute("delete from held")
+        for hold in (_HOLD_ABSENT, _HOLD_DUPLICATES, _HOLD_SPLITS):
+            db.execute(hold)
+        db.execute("delete from undecided")

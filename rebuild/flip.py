@@ -89,24 +89,24 @@ def live_generation(session: Session, *, adopt: bool = False) -> Generation | No
     return session.state.live_or_none()
 
 
-def drop(session: Session, generation: Generation) -> list[NotRemoved]:
+def drop(session: Session, generation: Generation) -> dict[str, NotRemoved]:
     """Remove the generation's builds unless they are being read. Returns those that an engine did not remove."""
-    not_removed: list[NotRemoved] = []
+    not_removed: dict[str, NotRemoved] = {}
     with removing(session.state, generation) as is_unread:
         for name, build_id in generation.builds.items() if is_unread else ():
             try:
                 if not session.state.is_shared(build_id, generation):
                     session.sink(name).drop(build_id)
             except SinkError as error:
-                not_removed.append(NotRemoved(name, build_id, str(error)))
+                not_removed[build_id] = NotRemoved(name, build_id, str(error))
             else:
                 session.state.forget_build(generation, name)
     return not_removed
 
 
-def drop_orphans(session: Session) -> list[NotRemoved]:
+def drop_orphans(session: Session) -> dict[str, NotRemoved]:
     """Remove unrecorded builds of this home. Returns those that an engine did not remove."""
-    not_removed: list[NotRemoved] = []
+    not_removed: dict[str, NotRemoved] = {}
     for sink in session.sinks.values():
         unrecorded: dict[str, int] = {}
         with suppress(SinkError):  # a later rebuild tries again
@@ -115,7 +115,7 @@ def drop_orphans(session: Session) -> list[NotRemoved]:
             try:
                 sink.drop(build_id)
             except SinkError as error:
-                not_removed.append(NotRemoved(sink.name, build_id, str(error)))
+                not_removed[build_id] = NotRemoved(sink.name, build_id, str(error))
             else:
                 Receipts(session.state.db, build_id).forget_all()
     return not_removed

@@ -15,7 +15,6 @@ from chunksink.rebuild.embedder import DocumentEmbedder
 from chunksink.rebuild.errors import OtherPlan, Removal, UnknownPlan
 from chunksink.rebuild.flip import live_generation
 from chunksink.rebuild.intake import retry_if_rewritten
-from chunksink.rebuild.locks import WAIT_SECONDS
 from chunksink.rebuild.ownership import require_ours
 from chunksink.rebuild.plan import FamilyCounts, Plan
 from chunksink.rebuild.removals import held_by_reason, large_removal
@@ -26,7 +25,6 @@ from chunksink.rebuild.targets import Opening, open_targets, settings_due, was_l
 from chunksink.sinks.errors import BuildBroken, BuildMissing
 
 _EXAMPLES = 20
-_PAGE = 1000
 _LEAST_DIGITS = 12
 """A plan must be named by at least this many digits of its hash."""
 _NO_BUILD = "it has no build yet"
@@ -109,7 +107,7 @@ class Forecast:
 def plan(session: Session, *, adopt: bool = False) -> Forecast:
     """What the next sync would do and cost, even if it is the first. Only records of this home are written, except that
     an interrupted flip is completed."""
-    with session.lock(WAIT_SECONDS):
+    with session.lock.at_start():
         live = live_generation(session, adopt=adopt)
         if live is None:
             embedder = session.embedders.configured(with_model=False, replace_damaged=False)
@@ -156,30 +154,30 @@ def plan_sync(
                 remedy = "`chunksink verify --repair` or a rebuild writes all of it again"
                 empty[name] = f"its build is broken ({error.args[0]}); {remedy}"
         plan = convergence.plan([builds[name] for name in empty])
-        due = {target.sink: settings_due(session, live, target) for target in targets}
+        due = {target.sink: settings_due(session, target) for target in targets}
         settings = {name: names for name, names in due.items() if names}
-        in_digest = [builds[name] for name in live.builds if name in builds and name not in broken]
-        digest = plan.digest(in_digest, settings) if builds.keys() <= live.builds.keys() else None
-        return SyncPlan(plan, builds, empty, digest, settings)
+        in_hash = [builds[name] for name in live.builds if name in builds and name not in broken]
+        plan_hash = plan.hash(in_hash, settings) if builds.keys() <= live.builds.keys() else None
+        return SyncPlan(plan, builds, empty, plan_hash, settings)
 
 
 def require_plan(
-    session: Session, live: Generation, embedder: DocumentEmbedder, named: str, *, adopt: bool = False
+    session: Session, live: Generation, embedder: DocumentEmbedder, plan_hash: str, *, adopt: bool = False
 ) -> None:
-    """Raises OtherPlan if the plan is not the named one, UnknownPlan if it has no hash or the name is too short. Call
-    it before builds are recreated: recreating them is a part of the plan."""
-    if len(named) < _LEAST_DIGITS:
+    """Raises OtherPlan if the plan has another hash, UnknownPlan if it has none or `plan_hash` is too short. Call it
+    before builds are recreated: recreating them is a part of the plan."""
+    if len(plan_hash) < _LEAST_DIGITS:
         raise UnknownPlan(
-            f"{named!r:.100} is too short for the hash of a plan: use {_LEAST_DIGITS} or more of the digits that "
+            f"{plan_hash!r:.100} is too short for the hash of a plan: use {_LEAST_DIGITS} or more of the digits that "
             "`chunksink plan` prints (while an engine has no build yet, a plan has no hash: run `chunksink sync`); "
             "nothing was written"
         )
-    digest = plan_sync(session, live, embedder, adopt=adopt).hash
-    if digest is None:
+    current = plan_sync(session, live, embedder, adopt=adopt).hash
+    if current is None:
         raise UnknownPlan("an engine has no build yet: run `chunksink sync` without --plan; nothing was written")
-    if not digest.startswith(named):
+    if not current.startswith(plan_hash):
         raise OtherPlan(
-            f"a sync would now execute the plan {digest:.12}, not {named:.12}; nothing was written. Run "
+            f"a sync would now execute the plan {current:.12}, not {plan_hash:.12}; nothing was written. Run "
             "`chunksink plan` again"
         )
 
@@ -233,7 +231,7 @@ def _brake(session: Session, live: Generation | None, planned: SyncPlan) -> Remo
         return None
     # For a sink without a build, a sync runs a rebuild of this sink, which checks all live builds.
     checked = live.builds_of(session.config.sinks) if planned.empty else list(planned.builds.values())
-    return large_removal(session.state.db, checked, removals=session.catalog.is_whole())
+    return large_removal(session.state.db, checked)
 
 
 def _with_vectors(session: Session, live: Generation | None, builds: Mapping[str, str]) -> list[str]:
@@ -258,7 +256,7 @@ def _texts_to_embed(session: Session, plan: Plan, builds: Sequence[str], model: 
     lines are known."""
     missing = repeated = size = cached = 0
     sample: list[TextPlace] = []
-    for page in plan.texts_to_write(_PAGE, builds, bool(model.embed_context)):
+    for page in plan.texts_to_write(builds, bool(model.embed_context)):
         hits = session.embedders.cached_keys(model, [text.key for text, _ in page])
         misses = [text for text, _ in page if text.key not in hits]
         cached += sum(chunks for text, chunks in page if text.key in hits)

@@ -16,6 +16,7 @@ from chunksink.chunkbus.identity import family_key, resolve_parent_id, unicode_f
 from chunksink.chunkbus.store import rewrite, write_transaction
 from chunksink.rebuild.errors import SeveralSources, UnknownSource
 from chunksink.rebuild.families import label_of
+from chunksink.rebuild.family_versions import decide
 from chunksink.rebuild.ownership import orphans
 from chunksink.rebuild.run_records import blank
 from chunksink.rebuild.session import Session
@@ -168,7 +169,7 @@ def _erase_records(session: Session, families: Iterable[str]) -> tuple[str, ...]
         unread = "update partition set signature = null, manifest = null where state <> 'valid' and key = ?"
         for statement in (findings, unread):
             db.conn.executemany(statement, [(key,) for key in partitions])
-    session.catalog.decide()
+    decide(db)
     rewrite(db)  # otherwise freed pages still contain it
     return tuple(sorted(partitions.difference(session.catalog.missing_partitions())))
 

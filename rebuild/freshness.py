@@ -82,16 +82,12 @@ def _updates(home: Path) -> tuple[RunRecord | None, list[RunRecord]]:
     """The last complete update, and later runs that read a change."""
     later: list[RunRecord] = []
     for run in past_runs(home, "ingest", *UPDATES):
-        if _is_complete(run):
+        if run.command in UPDATES and run.status in _COMPLETE:
             return run, later
         changed = run.command != "ingest" or run.facts.get("report", {}).get("partitions")
         if changed and run.error not in LOCKED_OUT:
             later.append(run)
     return None, later
-
-
-def _is_complete(run: RunRecord) -> bool:
-    return run.command in UPDATES and run.status in _COMPLETE
 
 
 def has_drift(status: HomeStatus, home: Path) -> bool:

@@ -16,21 +16,21 @@ from chunksink.chunkbus.findings import FIELD_VALUE, PARTITION_KEY, UNREADABLE, 
 from chunksink.chunkbus.inventory import Inventory
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import decode_manifest, examine_manifest
-from chunksink.chunkbus.reader import open_partition
 from chunksink.chunkbus.record_checks import Rules
 from chunksink.chunkbus.store import write_transaction
-from chunksink.chunkbus.validation import RULES_VERSION, NeedsValidation, PartialValidation, Validation
+from chunksink.chunkbus.validation import RULES_VERSION, NeedsValidation, PartialValidation, Progress, Validation
 from chunksink.rebuild.catalog_rows import instant, take_lines, touch_lines
+from chunksink.rebuild.family_versions import decide
 from chunksink.rebuild.schema import exists
 from chunksink.rebuild.state import State
 from chunksink.sinks.custom_fields import NO_FIELDS, FieldSet
+from chunksink.sinks.projection import projection_id
 
 VALID, INVALID, MISSING = "valid", "invalid", "missing"
 _ATTEMPTS = 5
 T = TypeVar("T")
 
 OnFinding = Callable[[Finding], object]
-OnBytes = Callable[[int], object]
 Workers = Callable[[int], AbstractContextManager[Executor | None]]
 """Opens helper processes for validating this many bytes; None if not worthwhile."""
 
@@ -83,7 +83,13 @@ class Intake:
     def pending_bytes(self, *, reread: bool = False) -> int:
         return sum(self.root.size_of(key) for key in self.pending(reread=reread))
 
-    def run(self, on_bytes: OnBytes = ignore, *, reread: bool = False) -> None:
+    def refresh(self, on_bytes: Progress = ignore, *, reread: bool = False) -> None:
+        """Read new and changed partitions into the catalog, or with `reread` all, then decide which versions count."""
+        self._forget_other_projection()
+        self.read(on_bytes, reread=reread)
+        decide(self.state.db)
+
+    def read(self, on_bytes: Progress = ignore, *, reread: bool = False) -> None:
         """Read new and changed partitions, or with `reread` all; report and record their findings."""
         self._note_misnamed()
         self._note_missing()
@@ -92,6 +98,16 @@ class Intake:
         with self.workers(sum(map(self.root.size_of, keys))) as workers:
             for key in keys:
                 self._read(key, on_bytes, workers)
+
+    def _forget_other_projection(self) -> None:
+        """Delete the family hashes if they were computed with another projection."""
+        db, projection = self.state.db, projection_id(self.fields)
+        if db.execute("select version from projection").fetchone() == (projection,):
+            return
+        with write_transaction(db):
+            db.execute("delete from projection")
+            db.execute("insert into projection values (?)", [projection])
+            db.execute("update current set family_hash = null")
 
     def _note_misnamed(self) -> None:
         """Note a finding for each file whose name is no valid partition key. Such files are not partitions, so no
@@ -112,7 +128,7 @@ class Intake:
                 self.state.db.execute("delete from finding where partition = ?", [key])
                 self._set_state(key, MISSING, None)
 
-    def _accept_changes(self, key: str, on_bytes: OnBytes) -> bool:
+    def _accept_changes(self, key: str, on_bytes: Progress) -> bool:
         """Accept a partition that had no findings, validating only its families with changed lines. Returns False and
         changes nothing if the whole partition must be validated."""
         if not self._had_no_finding(key):
@@ -138,14 +154,14 @@ class Intake:
         same_rules = signature is not None and signature.startswith(self._with_rules(""))
         return same_rules and not exists(self.state.db, "finding where partition = ?", [key])
 
-    def _read(self, key: str, on_bytes: OnBytes, workers: Executor | None) -> None:
+    def _read(self, key: str, on_bytes: Progress, workers: Executor | None) -> None:
         findings = retry_if_rewritten(lambda: self._validate(key, on_bytes, workers))
         for finding in findings:
             self.on_finding(finding)
         first = {each.code: each for each in reversed(findings) if each.code != FIELD_VALUE}
         self._warnings[key] = [] if any(each.is_error for each in findings) else list(first.values())
 
-    def _validate(self, key: str, on_bytes: OnBytes, workers: Executor | None) -> list[Finding]:
+    def _validate(self, key: str, on_bytes: Progress, workers: Executor | None) -> list[Finding]:
         signature, is_settled = self._settled_signature(key)
         findings: list[Finding] = []
         Validation(self.root, rules=self._rules, workers=workers, on_finding=findings.append, on_progress=on_bytes).run(
@@ -180,7 +196,7 @@ class Intake:
         return f"rules {RULES_VERSION} {checksums}{fields}{files}"
 
     def _require_same(self, key: str, signature: str) -> None:
-        if self._with_rules(self.root.signature_now(key)) != signature:
+        if self._settled_signature(key)[0] != signature:
             raise PartitionChanged(f"partition {key} was rewritten while it was read; run again")
 
     def _reject(self, key: str, signature: str | None) -> None:
@@ -191,7 +207,7 @@ class Intake:
     def _accept(self, key: str, signature: str | None, part: PartialValidation | None = None) -> None:
         """Update the rows of the partition. With `part`, also validate the families with changed lines. Raises
         NeedsValidation if the whole partition must be validated."""
-        file, data = open_partition(self.root, key)
+        file, data = self.root.open(key)
         with file:
             if data is None:
                 raise PartitionChanged(f"partition {key} has no manifest any more")

@@ -129,8 +129,8 @@ def recover_receipts(session: Session, others: Iterable[str]) -> list[str]:
                 continue
             with closing(sink.open(build_id)) as build:
                 scan = Scan(session.state.db, build, build_id, session.reader)
-                with session.timed(f"scan {sink.name}", build.count(), "chunks") as bar:
-                    scan.run(bar.advance, removals=False)
+                with session.timed(f"scan {sink.name}", build.count(), "chunks") as advance:
+                    scan.run(advance)
                 scan.make_receipts()
             recovered.append(build_id)
     return recovered

@@ -16,14 +16,15 @@ from chunksink.chunkbus.brake import LEAST_CHUNKS, LEAST_SOURCES
 from chunksink.chunkbus.reader import Place
 from chunksink.chunkbus.store import write_transaction
 from chunksink.rebuild.catalog import TextPlace
-from chunksink.rebuild.removals import GONE
-from chunksink.rebuild.schema import exists, marks, number
+from chunksink.rebuild.removals import REMOVABLE
+from chunksink.rebuild.schema import exists, is_whole, marks, number
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
 
 _PAGE = 50
 """Families to write: few, so that writing starts soon."""
+_TEXTS = 1000
 _UNHASHED = 100
 """Families that are read together, with their texts in memory."""
 
@@ -52,7 +53,7 @@ select family, :build, 'remove', 1, coalesce(documents, 0) from (
     select family from receipt where build = :records {{and_to_compare}}
     union select family from intent where build = :records {{and_to_compare}})
 left join (select family, documents from receipt where build = :records) using (family)
-where {GONE}
+where {REMOVABLE}
 """
 # The part of a plan that the engines have confirmed since. With an open intent the state is unknown.
 _CONFIRMED = """
@@ -94,15 +95,12 @@ class FamilyCounts:
 class Plan:
     """A diff in the connection's temporary tables; the next plan replaces it."""
 
-    def __init__(
-        self, db: Database, builds: Sequence[str], *, removals: bool, empty: Collection[str] = frozenset()
-    ) -> None:
-        """`removals` is False while partitions are missing or invalid. `empty` builds have no documents, even if there
-        are receipts."""
+    def __init__(self, db: Database, builds: Sequence[str], empty: Collection[str] = ()) -> None:
+        """`empty` builds have no documents, even if there are receipts."""
         self._db = db
         self._builds = list(builds)
         db.executescript(_TABLES)
-        self._compare(removals=removals, empty=empty)
+        self._compare(empty)
 
     def is_empty(self) -> bool:
         return not exists(self._db, "planned")
@@ -142,9 +140,7 @@ class Plan:
             return number(self._db, total)
         return number(self._db, f"{total} join planned using (family) where action = 'write' and build = ?", [build])
 
-    def texts_to_write(
-        self, size: int, builds: Sequence[str], in_context: bool
-    ) -> Iterator[list[tuple[TextPlace, int]]]:
+    def texts_to_write(self, builds: Sequence[str], in_context: bool) -> Iterator[list[tuple[TextPlace, int]]]:
         """Distinct texts to write to these builds, in pages and in their order on disk.
 
         Each has the place of the longest chunk with the text, and the number of chunks with it. With `in_context`,
@@ -157,7 +153,7 @@ class Plan:
             "group by text_hash, above order by partition, offset",
             list(builds),
         )
-        while page := rows.fetchmany(size):
+        while page := rows.fetchmany(_TEXTS):
             yield [(TextPlace(row[0], Place(*row[1:3]), *row[3:5]), row[5]) for row in page]
 
     def counts(self, build: str | None = None) -> FamilyCounts:
@@ -200,7 +196,7 @@ class Plan:
         removed = number(self._db, "select count(distinct family) from planned where action = 'remove'")
         return removed >= LEAST_SOURCES or max(map(self.shrinkage, builds), default=0) >= LEAST_CHUNKS
 
-    def digest(self, builds: Collection[str], settings: Mapping[str, Sequence[str]]) -> str:
+    def hash(self, builds: Collection[str], settings: Mapping[str, Sequence[str]]) -> str:
         """The hash of this plan for these builds: families with their versions, held families, and index settings."""
         names = sorted(builds)
         digest = sha256(repr((names, sorted((sink, *changed) for sink, changed in settings.items()))).encode())
@@ -218,26 +214,24 @@ class Plan:
             digest.update(repr(row).encode())
         return digest.hexdigest()
 
-    def _compare(self, *, removals: bool, empty: Collection[str]) -> None:
+    def _compare(self, empty: Collection[str]) -> None:
         with write_transaction(self._db):
             self._db.execute("delete from planned")
             self._db.execute("delete from to_write")
             for build in self._builds:
-                self._compare_build(build, removals=removals, is_empty=build in empty)
+                self._compare_build(build, is_empty=build in empty)
             self._db.execute(
                 "insert into to_write (family) select family from current "
                 "where family in (select family from planned where action = 'write') order by partition, first_offset"
             )
 
-    def _compare_build(self, build: str, *, removals: bool, is_empty: bool) -> None:
+    def _compare_build(self, build: str, *, is_empty: bool) -> None:
         compared = exists(self._db, "compared where build = ?", [build])
         only_noted = _AND_TO_COMPARE if compared and not is_empty else ""
         named = {"build": build, "records": None if is_empty else build}
         self._db.execute(_PLAN_WRITES.format(and_to_compare=only_noted.format("c.family")), named)
-        if not removals:
-            return
         self._db.execute(_PLAN_REMOVALS.format(and_to_compare=only_noted.format("family")), named)
-        if not is_empty:
+        if not is_empty and is_whole(self._db):  # otherwise removals are withheld, and must be compared again
             for note in _NOTE_COMPARED:
                 self._db.execute(note, named)
 

@@ -14,6 +14,7 @@ from typing import Any
 from chunksink.chunkbus.errors import PartitionChanged
 from chunksink.chunkbus.runlog import new_run_id, utc_now
 from chunksink.chunkbus.spans import within_span
+from chunksink.chunkbus.validation import Progress
 from chunksink.embeddings.encoder import ModelInfo
 from chunksink.embeddings.settings import EncoderSettings
 from chunksink.rebuild.convergence import Convergence
@@ -21,14 +22,13 @@ from chunksink.rebuild.embedder import DocumentEmbedder
 from chunksink.rebuild.errors import NotVerified, OtherModel
 from chunksink.rebuild.flip import drop, drop_orphans, flip, live_generation
 from chunksink.rebuild.intake import retry_if_rewritten
-from chunksink.rebuild.locks import WAIT_SECONDS
 from chunksink.rebuild.model_change import model_change
 from chunksink.rebuild.ownership import recover_receipts, require_ours
 from chunksink.rebuild.plan import Plan
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.removals import brake, brake_refusals
-from chunksink.rebuild.report import NotRemoved, RunOutcome, RunReport, conclude
-from chunksink.rebuild.scan import Progress, Scan
+from chunksink.rebuild.report import RunOutcome, RunReport, conclude
+from chunksink.rebuild.scan import Scan
 from chunksink.rebuild.session import RunOptions, Session
 from chunksink.rebuild.spot_check import SpotCheck
 from chunksink.rebuild.state import NO_MODEL, Generation, State
@@ -69,7 +69,7 @@ def _prepare(session: Session) -> None:
 
 def rebuild(session: Session, options: RebuildOptions = RebuildOptions()) -> RunReport:
     """Read all chunks, then load the model, build a new generation of the run's sinks, and show it to readers."""
-    with session.lock(WAIT_SECONDS):
+    with session.lock.at_start():
         _prepare(session)
         session.refresh(reread=True)
     _require_valid(session, options)  # before the model is loaded
@@ -96,8 +96,8 @@ class Rebuild:
 
     def run(self) -> Generation:
         """Fill a generation, verify it and make it live; returns it. Continues an unfinished one of the same kind."""
-        with self.session.rebuild_lock():
-            with self.session.lock(WAIT_SECONDS):
+        with self.session.rebuild_lock.at_start():
+            with self.session.lock.at_start():
                 self.live = live_generation(self.session, adopt=self.options.adopt)
                 # Before hours of work, and before receipts of existing builds are made.
                 require_ours(self.session, self.session.sinks, adopt=self.options.adopt, sign=True)
@@ -111,7 +111,7 @@ class Rebuild:
             with self.session.lock():
                 self.embedder.drop_outdated()
                 self._remove_surplus()
-                self._add_not_removed(drop_orphans(self.session))
+                self.outcome.not_removed |= drop_orphans(self.session)
         return generation
 
     def _check_receipts(self) -> None:
@@ -129,7 +129,7 @@ class Rebuild:
         _require_valid(self.session, self.options)
         live = self.live = self.session.state.live_or_none()  # a rollback may have changed it
         builds = self.recovered if live is None else live.builds_of(self.session.config.sinks)
-        brake(self.session.state.db, builds, self.options.allow_deletions, removals=True)
+        brake(self.session.state.db, builds, self.options.allow_deletions)
 
     def _begin(self) -> Generation:
         """The generation to fill: an unfinished one if this run can continue it, else a new one."""
@@ -184,7 +184,7 @@ class Rebuild:
                 targets = stack.enter_context(open_targets(self.session, generation, self.outcome, opening))
             convergence = Convergence(self.session, targets, self.embedder, self.outcome)
             convergence.check()
-            convergence.update_settings(generation)  # an earlier run may have begun with others
+            convergence.update_settings()  # an earlier run may have begun with others
             for number in range(_ROUNDS + _LOCKED_ROUNDS):
                 locked = number >= _ROUNDS
                 with self.session.lock() if locked else nullcontext():
@@ -214,10 +214,7 @@ class Rebuild:
         """Drop old generations, except those that an engine refused to drop earlier in this run."""
         for generation in self.session.state.surplus_generations(keep=keep):
             if not self.outcome.not_removed.keys() & set(generation.builds.values()):
-                self._add_not_removed(drop(self.session, generation))
-
-    def _add_not_removed(self, builds: Iterable[NotRemoved]) -> None:
-        self.outcome.not_removed |= {each.build: each for each in builds}
+                self.outcome.not_removed |= drop(self.session, generation)
 
     def _round(self, generation: Generation, convergence: Convergence, targets: list[Target]) -> bool:
         """Write what is missing, then verify and check it. False if chunks have changed meanwhile."""
@@ -234,28 +231,27 @@ class Rebuild:
 
     def _verify(self, targets: Sequence[Target]) -> None:
         """All builds in parallel: one engine reads while documents of another are compared."""
-        removals = self.session.catalog.is_whole()
         with ExitStack() as bars, ThreadPoolExecutor(len(targets), thread_name_prefix="verify") as threads:
             futures = []
             for target in targets:
                 documents = Receipts(self.session.state.db, target.build_id).documents()
-                bar = bars.enter_context(self.session.timed(f"verify {target.sink}", documents, "chunks"))
-                futures.append(threads.submit(within_span(self._verify_build), target, bar.advance, removals))
+                advance = bars.enter_context(self.session.timed(f"verify {target.sink}", documents, "chunks"))
+                futures.append(threads.submit(within_span(self._verify_build), target, advance))
             for future in futures:
                 future.result()
 
-    def _verify_build(self, target: Target, on_chunks: Progress, removals: bool) -> None:
+    def _verify_build(self, target: Target, on_chunks: Progress) -> None:
         """Runs in its own thread, with its own connection."""
         cached = self.embedder.expected if self.options.deep and target.holds_vectors else None
         with State(self.session.state.home) as state:
             scan = Scan(state.db, target.build, target.build_id, self.session.reader.with_state(state))
             began = utc_now()
-            scan.run(on_chunks, removals=removals, cached=cached)
+            scan.run(on_chunks, cached)
             if scan.is_clean():
                 SpotCheck(state.db, target.build_id).note_scan(began)
                 return
             with self.session.lock():
-                if not Plan(state.db, [target.build_id], removals=removals).is_empty():
+                if not Plan(state.db, [target.build_id]).is_empty():
                     raise PartitionChanged("another run has read changed chunks meanwhile")
                 examples = scan.examples()
                 scan.make_receipts()

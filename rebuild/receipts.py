@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from chunksink.chunkbus.runlog import utc_now
 from chunksink.chunkbus.store import write_transaction
 from chunksink.rebuild.errors import UnknownSink
-from chunksink.rebuild.schema import RECORDS_OF_BUILD, exists, number
+from chunksink.rebuild.schema import RECORDS_OF_BUILD, WHOLE, exists, number
 from chunksink.rebuild.state import State
 from chunksink.sinks.contract import RefusedDocument
 
@@ -100,12 +100,11 @@ class Receipts:
     def has_intents(self) -> bool:
         return exists(self.db, "intent where build = ?", [self.build_id])
 
-    def has_lasting_intents(self, *, removals: bool) -> bool:
-        """Whether the next plan leaves an intent open: its family is held, or is gone while `removals` is False."""
-        retired = "" if removals else "or family not in (select family from current)"
-        return exists(
-            self.db, f"intent where build = ? and (family in (select family from held) {retired})", [self.build_id]
-        )
+    def has_lasting_intents(self) -> bool:
+        """Whether the next plan leaves an intent open: its family is held, or is gone and may not be removed."""
+        withheld = f"family not in (select family from current) and not ({WHOLE})"
+        lasting = f"intent where build = ? and (family in (select family from held) or {withheld})"
+        return exists(self.db, lasting, [self.build_id])
 
     def refused(self) -> int:
         return number(self.db, "select count(*) from dead_letter where build = ?", [self.build_id])

@@ -13,14 +13,17 @@ from chunksink.rebuild.catalog import HeldFamily
 from chunksink.rebuild.errors import Brake, Removal
 from chunksink.rebuild.families import source_names
 from chunksink.rebuild.receipts import Receipts
+from chunksink.rebuild.schema import WHOLE
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
 
     from chunksink.chunkbus.layout import BusRoot
 
-GONE = "family not in (select family from current) and family not in (select family from held)"
+_GONE = "family not in (select family from current) and family not in (select family from held)"
 """SQL: no version of the family counts any more, and it is not held."""
+REMOVABLE = f"{_GONE} and {WHOLE}"
+"""SQL: a run removes the family from the index."""
 _NAMED = 100
 _WITHHELD = "removal withheld while a partition is missing or invalid"
 
@@ -34,7 +37,7 @@ from {_RECORDED} group by family having had > 0
 # Families that a run would remove (their `chunks` is null), and families that would lose most of their chunks.
 _LOST = f"""
 select family, had, chunks from ({_CONFIRMED}) left join current using (family)
-where family not in (select family from held) and (chunks is null and :removals or chunks * {SHRUNK_DIVISOR} < had)
+where family not in (select family from held) and (chunks is null and {WHOLE} or chunks * {SHRUNK_DIVISOR} < had)
 """
 # `held` also has families that were withdrawn before their partition was lost. They are in no index, so they are left
 # out here.
@@ -43,19 +46,18 @@ select family, reason, detail from held
 where family in (select family from current) or family in (select family from {_RECORDED})
 union all
 select distinct family, 'withheld', '{_WITHHELD}' from {_RECORDED}
-and exists (select 1 from partition where state <> 'valid') and {GONE}
+and not ({WHOLE}) and {_GONE}
 """
 
 
-def large_removal(db: Database, builds: Sequence[str], allowed: int = 0, *, removals: bool) -> Removal | None:
-    """The removal from these live builds that the brake would stop. `removals` is False while a partition is missing or
-    invalid: then no source is removed, but sources may lose chunks."""
+def large_removal(db: Database, builds: Sequence[str], allowed: int = 0) -> Removal | None:
+    """The removal from these live builds that the brake would stop."""
     values = _named(builds)
     total, total_chunks = db.execute(f"select count(*), coalesce(sum(had), 0) from ({_CONFIRMED})", values).fetchone()
     removed, affected, chunks = db.execute(
         "select count(*) filter (where chunks is null), count(*), coalesce(sum(had - coalesce(chunks, 0)), 0) "
         f"from ({_LOST})",
-        values | {"removals": removals},
+        values,
     ).fetchone()
     is_large = is_large_loss(removed, total, LEAST_SOURCES) or is_large_loss(chunks, total_chunks, LEAST_CHUNKS)
     if is_large and affected > allowed:
@@ -63,14 +65,14 @@ def large_removal(db: Database, builds: Sequence[str], allowed: int = 0, *, remo
     return None
 
 
-def brake(db: Database, live_builds: Sequence[str], allowed: int, *, removals: bool) -> None:
+def brake(db: Database, live_builds: Sequence[str], allowed: int) -> None:
     """Raises Brake if a run would remove a large share of the live index, unless `allowed` covers it."""
-    removal = large_removal(db, live_builds, allowed, removals=removals)
+    removal = large_removal(db, live_builds, allowed)
     if removal is None:
         return
     label = f"select nullif(max(label), '') from {_RECORDED} and family = lost.family"
     examples = f"select coalesce(({label}), family) from ({_LOST}) lost order by 1 limit 3"
-    names = ", ".join(name for (name,) in db.execute(examples, _named(live_builds) | {"removals": removals}))
+    names = ", ".join(name for (name,) in db.execute(examples, _named(live_builds)))
     raise Brake(
         removal,
         f"{removal.sources} would be removed or lose most of their chunks; the index is unchanged. "

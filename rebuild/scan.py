@@ -5,7 +5,7 @@ Receipts are never proof. A scan finds documents that are missing, extra or chan
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import groupby, islice
@@ -14,18 +14,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from chunksink.chunkbus.store import write_transaction
+from chunksink.chunkbus.validation import Progress
 from chunksink.rebuild.embedder import Lookup
-from chunksink.rebuild.families import FamilyReader, ProjectedFamily, label_of, passage_of
+from chunksink.rebuild.families import FamilyDocuments, FamilyReader, label_of, passage_of
 from chunksink.rebuild.plan import unhashed
-from chunksink.rebuild.removals import GONE
+from chunksink.rebuild.removals import REMOVABLE
 from chunksink.rebuild.schema import exists, marks
 from chunksink.sinks.contract import Build, Stored
 from chunksink.sinks.document import Vectors, family_hash
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
-
-Progress = Callable[[int], object]
 
 MISSING, EXTRA, CHANGED = "missing", "extra", "changed"
 _PAGE = 5000
@@ -141,16 +140,15 @@ class Scan:
     unjudged: int = 0
     """Vectors that could not be compared, because their texts have no cached vector."""
 
-    def run(self, on_chunks: Progress, *, removals: bool, cached: Lookup | None = None) -> None:
+    def run(self, on_chunks: Progress, cached: Lookup | None = None) -> None:
         """Scan the whole build; with `cached` also compare every vector. Held families are not compared, since
-        their chunks are missing, invalid or contradictory. `removals` is False while partitions are missing or
-        invalid: then documents of families that are not in the catalog do not count as extra."""
+        their chunks are missing, invalid or contradictory. While partitions are missing or invalid, documents of
+        families that are not in the catalog do not count as extra."""
         for page in unhashed(self.db):
-            self.reader.project(page)
+            self.reader.hash_families(page)
         self._read(self.build.scan(content=True) if self.build else (), on_chunks)
         self._compare()
-        if removals:
-            self.db.execute(f"insert into drift select 'extra', id, family, label from stored where {GONE}")
+        self.db.execute(f"insert into drift select 'extra', id, family, label from stored where {REMOVABLE}")
         if cached is not None and self.build is not None:
             self.db.execute("create index temp.stored_id on stored (id)")
             self._insert(
@@ -281,7 +279,7 @@ class Scan:
 
 
 def _differences(
-    expected: ProjectedFamily, stored: dict[str, str], refused: set[str]
+    expected: FamilyDocuments, stored: dict[str, str], refused: set[str]
 ) -> Iterator[tuple[str, str, str, str]]:
     """Rows of `drift` for a family or a part of it. Removes compared documents from `stored`, which has the hashes of
     the whole family by id. After the last part, the remaining ones are extra."""

@@ -158,6 +158,10 @@ _TRIGGERS = (
 )
 
 
+WHOLE = "not exists (select 1 from partition where state <> 'valid')"
+"""SQL: every known partition is present and valid. Otherwise no source may be removed from the index."""
+
+
 def migrations() -> Migrations:
     from sqlite_utils import Migrations  # slow to import
 
@@ -186,6 +190,11 @@ def number(db: Database, select: str, values: Sequence[object] | dict[str, Any] 
 
 def exists(db: Database, rows: str, values: Sequence[object] = ()) -> bool:
     return db.execute(f"select 1 from {rows} limit 1", values).fetchone() is not None
+
+
+def is_whole(db: Database) -> bool:
+    """As `WHOLE`."""
+    return bool(number(db, f"select {WHOLE}"))
 
 
 def home_id(home: Path) -> str:

@@ -12,6 +12,7 @@ from typing import Protocol
 from chunksink.chunkbus.brake import allowance_problem
 from chunksink.chunkbus.runlog import RunLog
 from chunksink.chunkbus.spans import span
+from chunksink.chunkbus.validation import Progress
 from chunksink.embeddings.fingerprint import digest_of_files, file_digests
 from chunksink.embeddings.resolve import default_model_cache
 from chunksink.embeddings.settings import EncoderSettings, changed_settings
@@ -20,8 +21,8 @@ from chunksink.rebuild.compute import Compute
 from chunksink.rebuild.embedder import DocumentEmbedder, Embedders
 from chunksink.rebuild.errors import RebuildError
 from chunksink.rebuild.families import FamilyReader
-from chunksink.rebuild.intake import Intake
-from chunksink.rebuild.locks import WAIT_SECONDS, RebuildLock, WriterLock
+from chunksink.rebuild.intake import Intake, ignore
+from chunksink.rebuild.locks import RebuildLock, WriterLock
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.state import Generation, State
 from chunksink.settings.config import Config
@@ -35,18 +36,8 @@ class Advance(Protocol):
         """Add this amount to the work done."""
 
 
-Stage = Callable[[str, int | None, str], AbstractContextManager[Advance]]
-"""Opens a stage of the work: name, total amount if known, unit."""
-
-
-class Silent:
-    def advance(self, amount: int) -> object:
-        return None
-
-
-def silent(_name: str, _total: int | None, _unit: str) -> AbstractContextManager[Advance]:
-    """A stage without a display."""
-    return nullcontext(Silent())
+Stage = Callable[[str, int | None, str], AbstractContextManager[Advance | None]]
+"""Opens the display of a stage of the work: name, total amount if known, unit."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +74,7 @@ class Session:
     log: RunLog
     unreachable: Mapping[str, SinkError] = field(default_factory=dict)
     """Configured sinks that did not answer."""
-    stage: Stage = silent
+    stage: Stage | None = None
     compute: Compute | None = None
     """Computes vectors before a plan is executed; None if the executor computes all of them."""
     started: float = field(default_factory=monotonic)
@@ -91,12 +82,12 @@ class Session:
     """How long the run has spent in each stage, and in the parts of the stage `index` that the executor measures."""
 
     @contextmanager
-    def timed(self, name: str, total: int | None, unit: str) -> Iterator[Advance]:
-        """A stage of the work, displayed and measured."""
+    def timed(self, name: str, total: int | None, unit: str) -> Iterator[Progress]:
+        """A stage of the work, displayed and measured. Call the yielded function with the amounts of work done."""
         started = monotonic()
         try:
-            with span(name), self.stage(name, total, unit) as bar:
-                yield bar
+            with span(name), self.stage(name, total, unit) if self.stage else nullcontext() as bar:
+                yield bar.advance if bar is not None else ignore
         finally:
             self.note_seconds(name, monotonic() - started)
 
@@ -114,7 +105,7 @@ class Session:
             work["vectors", "reused"] += done.reused
             work["tokens", ""] += embedder.tokens
             work["cost", ""] += embedder.tokens / 1_000_000 * (self.token_price(embedder) or 0)
-        with self.lock(WAIT_SECONDS if work["vectors", "computed"] else 0.0):
+        with self.lock.at_start() if work["vectors", "computed"] else self.lock(0):
             self.state.add_totals(work)
 
     def token_price(self, embedder: DocumentEmbedder) -> float | None:
@@ -150,8 +141,8 @@ class Session:
         """Read new and changed partitions into the catalog; with `reread`, all."""
         self.intake.root.refresh()
         size = self.intake.pending_bytes(reread=reread)
-        with self.timed("validate", size, "B") as bar:
-            self.catalog.refresh(self.intake, bar.advance, reread=reread)
+        with self.timed("validate", size, "B") as advance:
+            self.intake.refresh(advance, reread=reread)
 
     def rebuild_due(self, live: Generation) -> str | None:
         """Why a rebuild would make a different index, judging by settings and files."""

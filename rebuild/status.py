@@ -17,7 +17,7 @@ from chunksink.rebuild.intake import VALID, Intake
 from chunksink.rebuild.locks import held_locks
 from chunksink.rebuild.plan import DIFFERS
 from chunksink.rebuild.receipts import Receipts
-from chunksink.rebuild.removals import GONE, held_by_reason, held_families, large_removal
+from chunksink.rebuild.removals import REMOVABLE, held_by_reason, held_families, large_removal
 from chunksink.rebuild.run_records import UPDATES, RunRecord, last_update, newest_run, past_runs
 from chunksink.rebuild.schema import number
 from chunksink.rebuild.spot_check import Coverage, SpotCheck
@@ -41,7 +41,7 @@ _TO_REMOVE = f"""
 select count(*) from (
     select family from receipt where build = :build and documents > 0
     union select family from intent where build = :build)
-where {GONE}
+where {REMOVABLE}
 """
 
 
@@ -181,12 +181,12 @@ def status(
     locks = held_locks(state.home)
     builds = {name: build for name, build in live.builds.items() if name in sinks}
     projection = projection_id(intake.fields)
-    ids, is_whole = list(builds.values()), catalog.is_whole()
+    ids = list(builds.values())
     ingested, updated = newest_run(state.home, "ingest"), last_update(state.home)
     restored = newest_run(state.home, "restore", *UPDATES)
     return HomeStatus(
         live=_generation(live),
-        sinks={name: _build(state.db, build, projection, removals=is_whole) for name, build in builds.items()},
+        sinks={name: _build(state.db, build, projection) for name, build in builds.items()},
         unconfigured=tuple(name for name in live.builds if name not in sinks),
         unbuilt=tuple(name for name in sinks if name not in live.builds),
         previous=None if previous is None else _generation(previous),
@@ -196,7 +196,7 @@ def status(
         held=sum(held_by_reason(state.db, ids).values()),
         held_families=tuple(held_families(state.db, root, ids, named)),
         rebuild_due=due(live),
-        brake=large_removal(state.db, ids, removals=is_whole),
+        brake=large_removal(state.db, ids),
         locks=locks,
         last_run=next(past_runs(state.home), None),
         ingested_at=None if ingested is None else ingested.started_at,
@@ -214,7 +214,7 @@ def _generation(generation: Generation) -> GenerationStatus:
     )
 
 
-def _build(db: Any, build_id: str, projection: str, *, removals: bool) -> BuildStatus:
+def _build(db: Any, build_id: str, projection: str) -> BuildStatus:
     named = {"build": build_id}
     receipts = Receipts(db, build_id)
     return BuildStatus(
@@ -224,7 +224,7 @@ def _build(db: Any, build_id: str, projection: str, *, removals: bool) -> BuildS
         refused=receipts.refused(),
         open_intents=number(db, "select count(*) from intent where build = :build", named),
         to_write=number(db, _TO_WRITE, named | {"projection": projection}),
-        to_remove=number(db, _TO_REMOVE, named) if removals else 0,
+        to_remove=number(db, _TO_REMOVE, named),
         coverage=SpotCheck(db, build_id).coverage(),
     )
 

@@ -15,7 +15,6 @@ from chunksink.rebuild.families import passage_of
 from chunksink.rebuild.flip import live_generation, show
 from chunksink.rebuild.forecast import require_plan
 from chunksink.rebuild.intake import retry_if_rewritten
-from chunksink.rebuild.locks import WAIT_SECONDS
 from chunksink.rebuild.rebuild import Rebuild, RebuildOptions, rebuild
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.removals import brake
@@ -32,7 +31,7 @@ _RETRIED_TEXTS = 100
 
 @dataclass(frozen=True)
 class SyncOptions(RunOptions):
-    only_plan: str | None = None
+    plan_hash: str | None = None
     """Execute only the plan whose hash begins with these 12 or more digits."""
     rebuild: bool = False
     """Rebuild everything if the configured model has changed."""
@@ -43,13 +42,13 @@ class SyncOptions(RunOptions):
 
 
 def sync(session: Session, options: SyncOptions = SyncOptions()) -> RunReport:
-    """Sync the live builds, and build missing ones. With `only_plan`, a sink without a live build is an error."""
+    """Sync the live builds, and build missing ones. With `plan_hash`, a sink without a live build is an error."""
     outcome = RunOutcome()
     while True:
-        with session.lock(WAIT_SECONDS):
+        with session.lock.at_start():
             live = _live_to_sync(session, options)
             unbuilt = None
-            if live is not None and options.only_plan is None:
+            if live is not None and options.plan_hash is None:
                 unbuilt = _sink_without_build(session, live, outcome)
             if live is not None and unbuilt is None:
                 embedder = session.embedders.of_live(live)
@@ -66,7 +65,7 @@ def sync(session: Session, options: SyncOptions = SyncOptions()) -> RunReport:
 def _live_to_sync(session: Session, options: SyncOptions) -> Generation | None:
     """The live generation; None if all sinks must be built. The caller holds the writer's lock."""
     live = live_generation(session, adopt=options.adopt)
-    if options.only_plan is not None:
+    if options.plan_hash is not None:
         return live or session.state.live()
     return None if live is not None and options.rebuild and session.rebuild_due(live) else live
 
@@ -81,8 +80,8 @@ def _build_all(session: Session, options: SyncOptions) -> RunReport | None:
     """Build all sinks. None if another run has done so meanwhile."""
     for error in session.unreachable.values():
         raise error
-    with session.rebuild_lock():
-        with session.lock(WAIT_SECONDS):
+    with session.rebuild_lock.at_start():
+        with session.lock.at_start():
             if _live_to_sync(session, options) is not None:
                 return None
         # Engines that already have builds, because the records were lost, must not lose documents.
@@ -99,8 +98,8 @@ def _build_sink(session: Session, sink: Sink, options: SyncOptions, outcome: Run
     """Make a new live generation with a build of this sink. It shares all other live builds, also those of sinks that
     are no longer configured. If that fails, the other sinks are synced nevertheless."""
     try:
-        with session.rebuild_lock():
-            with session.lock(WAIT_SECONDS):
+        with session.rebuild_lock.at_start():
+            with session.lock.at_start():
                 live = live_generation(session, adopt=options.adopt)
             if live is None or sink.name in live.builds:  # another run has built it meanwhile
                 return
@@ -124,7 +123,7 @@ def sync_live(
 ) -> None:
     """Sync the live builds. The caller has held the writer's lock since it read the live generation."""
     attempt = partial(_sync, session, live, embedder, options, outcome)
-    if options.only_plan is not None:  # a second attempt would execute another plan
+    if options.plan_hash is not None:  # a second attempt would execute another plan
         attempt()
         return
     retry_if_rewritten(attempt)
@@ -143,11 +142,11 @@ def _sync(
     session.refresh()
     if options.strict:
         session.catalog.require_valid()
-    if options.only_plan is not None:
-        require_plan(session, live, embedder, options.only_plan, adopt=options.adopt)
+    if options.plan_hash is not None:
+        require_plan(session, live, embedder, options.plan_hash, adopt=options.adopt)
 
     live_builds = [live.builds[name] for name in session.sinks if name in live.builds]
-    stop_large_removal = partial(_stop_large_removal, session, live_builds, options)
+    stop_large_removal = partial(brake, session.state.db, live_builds, options.allow_deletions)
     if options.scan:
         stop_large_removal()
     opening = Opening(heal=options.scan, adopt=options.adopt, before_making=stop_large_removal)
@@ -159,23 +158,19 @@ def _sync(
         if options.deep and any(target.holds_vectors for target in targets):
             _fill_cache(session, embedder)
         convergence.check(scan=options.scan, deep=options.deep, spot_check=True)
-        if options.only_plan is None and embedder.settings.endpoint is not None:
+        if options.plan_hash is None and embedder.settings.endpoint is not None:
             _retry_refused_texts(session, embedder, targets)
         plan = convergence.plan()
         opened = [target.build_id for target in targets]
         if plan.needs_brake_check(opened):
-            _stop_large_removal(session, opened, options)
-        if convergence.update_settings(live):
+            brake(session.state.db, opened, options.allow_deletions)
+        if convergence.update_settings():
             plan = convergence.plan()
         convergence.run(plan)
         for target in targets:
             if target.sink not in outcome.failed:
                 with outcome.noting_failure(target.sink):  # a recreated build is shown only after it is complete
                     show(session, target.sink, target.build_id, adopt=options.adopt)
-
-
-def _stop_large_removal(session: Session, builds: Sequence[str], options: SyncOptions) -> None:
-    brake(session.state.db, builds, options.allow_deletions, removals=session.catalog.is_whole())
 
 
 def _retry_refused_texts(session: Session, embedder: DocumentEmbedder, targets: Sequence[Target]) -> None:
@@ -189,9 +184,9 @@ def _retry_refused_texts(session: Session, embedder: DocumentEmbedder, targets: 
                 refused = receipts.next_without_vector(_RETRIED_TEXTS)
                 documents = [
                     document
-                    for projected in session.reader.families(list(refused))
-                    for document in projected.documents
-                    if document.id in refused[projected.family]
+                    for family in session.reader.families(list(refused))
+                    for document in family.documents
+                    if document.id in refused[family.family]
                 ]
                 embedder.fill(map(passage_of, documents), lambda _texts: None)
                 vectors = embedder.cached([passage_of(document).key for document in documents])
@@ -202,7 +197,7 @@ def _retry_refused_texts(session: Session, embedder: DocumentEmbedder, targets: 
 
 def _fill_cache(session: Session, embedder: DocumentEmbedder) -> None:
     """Compute the missing vectors of all current texts whose chunks can be read."""
-    with session.timed("embed", None, "texts") as bar:
+    with session.timed("embed", None, "texts") as advance:
         for page in session.catalog.readable_texts():
             cached = embedder.cached([place.key for place in page])
-            embedder.fill(session.reader.passages([place for place in page if place.key not in cached]), bar.advance)
+            embedder.fill(session.reader.passages([place for place in page if place.key not in cached]), advance)

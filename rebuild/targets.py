@@ -19,9 +19,14 @@ class Target:
     sink: str
     build_id: str
     build: Build
-    holds_vectors: bool
+    dimensions: int | None
+    """The length of its vectors; None if it has none."""
     made: bool = False
     """It was missing or broken, and was created again, empty."""
+
+    @property
+    def holds_vectors(self) -> bool:
+        return self.dimensions is not None
 
 
 @dataclass(frozen=True)
@@ -48,13 +53,14 @@ def open_targets(
         for name, sink in session.sinks.items():
             if name not in generation.builds:
                 continue
-            vectors = sink.wants_vectors and generation.holds_vectors
+            build_id, has_vectors = generation.builds[name], sink.wants_vectors and generation.holds_vectors
+            dimensions = generation.model.dimension_in_index if has_vectors else None
             with outcome.noting_failure(name):
-                opened = _open(session, sink, generation.builds[name], opening)
-                build = opened or _make(session, sink, generation, opening, with_vectors=vectors)
+                opened = _open(session, sink, build_id, opening)
+                build = opened or _make(session, sink, build_id, dimensions, opening)
                 stack.callback(build.close)
                 require_our_build(session, sink, build, adopt=opening.adopt)
-                targets.append(Target(name, generation.builds[name], build, vectors, made=opened is None))
+                targets.append(Target(name, build_id, build, dimensions, made=opened is None))
         yield targets
 
 
@@ -81,12 +87,11 @@ def _open(session: Session, sink: Sink, build_id: str, opening: Opening) -> Buil
     return None  # a killed run did not finish creating it
 
 
-def _make(session: Session, sink: Sink, generation: Generation, opening: Opening, *, with_vectors: bool) -> Build:
-    build_id = generation.builds[sink.name]
+def _make(session: Session, sink: Sink, build_id: str, dimensions: int | None, opening: Opening) -> Build:
     require_ours(session, [sink.name], adopt=opening.adopt)
     opening.before_making()
     Receipts(session.state.db, build_id).forget_all()
-    return sink.create(session.marker(build_id), generation.model.dimension_in_index if with_vectors else None)
+    return sink.create(session.marker(build_id), dimensions)
 
 
 def was_left_unfinished(session: Session, build_id: str) -> bool:
@@ -94,14 +99,9 @@ def was_left_unfinished(session: Session, build_id: str) -> bool:
     return Receipts(session.state.db, build_id).has_intents()
 
 
-def settings_due(session: Session, live: Generation, target: Target) -> list[str]:
+def settings_due(session: Session, target: Target) -> list[str]:
     """Index settings that a sync would change: they differ from the configuration or do not fit the content."""
     settings = capability(session.sinks[target.sink], SupportsSettings)
     of_search = capability(target.build, SupportsSearchSettings)
-    due = [] if settings is None else settings.settings_due(target.build_id, **dimensions(live, target))
+    due = [] if settings is None else settings.settings_due(target.build_id, target.dimensions)
     return due if of_search is None else [*due, *of_search.search_settings_due()]
-
-
-def dimensions(generation: Generation, target: Target) -> dict[str, int]:
-    """Arguments for index settings: the dimensions of the vectors, if there are any."""
-    return {"dimensions": generation.model.dimension_in_index} if target.holds_vectors else {}

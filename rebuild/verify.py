@@ -13,7 +13,7 @@ from chunksink.rebuild.embedder import Lookup
 from chunksink.rebuild.errors import OtherHome
 from chunksink.rebuild.flip import live_generation
 from chunksink.rebuild.intake import retry_if_rewritten
-from chunksink.rebuild.locks import WAIT_SECONDS, reading_live
+from chunksink.rebuild.locks import reading_live
 from chunksink.rebuild.ownership import is_shown, require_our_build
 from chunksink.rebuild.recall import Recall, measure
 from chunksink.rebuild.receipts import Receipts
@@ -152,7 +152,7 @@ def verify(session: Session, *, deep: bool = False, recall: bool = False) -> Ver
     """
     report: VerifyReport | None = None
     with ExitStack() as stack, suppress(PartitionChanged):
-        with session.lock(WAIT_SECONDS):
+        with session.lock.at_start():
             _refresh(session)
             live = stack.enter_context(reading_live(session.state))
             version = session.state.version()
@@ -240,8 +240,8 @@ def _compared(
     receipts = Receipts(session.state.db, build_id)
     holds_vectors = session.sinks[name].wants_vectors and live.holds_vectors
     scan = Scan(session.state.db, target.build if target else None, build_id, session.reader)
-    with session.timed(f"verify {name}", receipts.documents(), "chunks") as bar:
-        scan.run(bar.advance, removals=session.catalog.is_whole(), cached=cached if holds_vectors else None)
+    with session.timed(f"verify {name}", receipts.documents(), "chunks") as advance:
+        scan.run(advance, cached if holds_vectors else None)
     families, chunks, digest = scan.totals(live.model_fingerprint if holds_vectors else None)
     verified = SinkCheck(
         families=families,
@@ -253,7 +253,7 @@ def _compared(
         refused=tuple(letter.id for letter in receipts.dead_letters()),
         digest=digest,
         shown=is_shown(session, session.sinks[name], build_id),
-        settings=tuple(settings_due(session, live, target)) if target else (),
+        settings=tuple(settings_due(session, target)) if target else (),
         unjudged=scan.unjudged,
     )
     return verified, scan.damage

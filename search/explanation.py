@@ -13,27 +13,27 @@ def is_fused(answer: Answer) -> bool:
     return any(share.weight != 1.0 or share.value != share.score for hit in answer.hits for share in hit.shares)
 
 
-def share_text(answer: Answer, share: Share, *, fused: bool) -> str:
+def share_text(answer: Answer, share: Share) -> str:
     """The contribution of one leg."""
     place = "not among its best hits" if share.rank is None else f"place {share.rank}"
     if answer.sort is not None:
         return place
     score = f"{place}, score {share.score:.4g}"
-    if not fused:
+    if not is_fused(answer):
         return score
     return f"{score}{_scale(share)}, adds {share.weight:.3g} × {share.value:.4f} = {share.points:.4f}"
 
 
-def score_text(answer: Answer, hit: SearchHit, *, fused: bool) -> str:
+def score_text(answer: Answer, hit: SearchHit) -> str:
     if answer.sort is not None:
         return "none"
-    return f"{hit.score:.4f}" if fused else f"{hit.score:.4g}"
+    return f"{hit.score:.4f}" if is_fused(answer) else f"{hit.score:.4g}"
 
 
-def formula(answer: Answer, *, fused: bool) -> str:
+def formula(answer: Answer) -> str:
     if answer.sort is not None:
         return f"the hits are sorted by {answer.sort.field.removeprefix(CUSTOM)}"
-    if not fused:
+    if not is_fused(answer):
         return "the engine's own score, from one search"
     if answer.fusion == "ranks":
         return f"the sum of 1 / ({RANK_CONSTANT} + place) over both searches"

@@ -1,14 +1,8 @@
-"""Computes the vectors of queries with the model that made the index, caches them, and batches waiting queries. Also
-opens the reranker.
-
-A model takes only a third longer for four queries than for one. So queries that arrive while it computes form the next
-batch.
-"""
+"""Computes the vectors of queries with the model that made the index, and caches them. Also opens the reranker."""
 
 import threading
-from concurrent.futures import Future
-from contextlib import suppress
-from itertools import islice
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -22,8 +16,6 @@ if TYPE_CHECKING:
 
 _MOST_CACHED = 512
 """The number of cached vectors. Paging or changing a filter repeats the query."""
-_BATCH = 16
-"""The most queries in a batch, so that none waits long for others."""
 _QUERY_SECONDS = 5.0
 """How long a search waits for an endpoint before it answers without vectors."""
 _PAUSE_SECONDS = 10.0
@@ -81,7 +73,7 @@ class QueryEncoder:
 
 
 class QueryModel:
-    """One model, which computes vectors of queries."""
+    """One model, which computes vectors of queries. Thread-safe."""
 
     def __init__(self, model: "ModelInfo", settings: "EncoderSettings", model_cache: Path | None = None) -> None:
         from chunksink.embeddings.lazy import LazyEncoder
@@ -91,28 +83,50 @@ class QueryModel:
         self._encoder = LazyEncoder(model, self._open)
         self._floor: float | None = None
         self._closed = self._prepared = False
-        self._computing = threading.Lock()
+        self._loading = threading.Lock()
         self._lock = threading.Lock()
-        self._waiting: dict[str, Future[Vectors]] = {}
+        self._users = 0
         self._vectors: dict[str, Vectors] = {}
         self._failure: tuple[float, EmbeddingsError] | None = None
 
     def __call__(self, text: str) -> "Vectors":
+        from chunksink.embeddings.errors import EmbeddingsError, TextRefused
+
         with self._lock:
-            if (vector := self._vectors.get(text)) is not None:
-                return vector
-            future = self._waiting.setdefault(text, Future())
+            vector, failure = self._vectors.get(text), self._failure
+        if vector is not None:
+            return vector
+        if failure is not None and monotonic() - failure[0] < _PAUSE_SECONDS:
+            raise type(failure[1])(*failure[1].args)  # a copy, because a re-raised exception collects tracebacks
         try:
-            with self._computing:  # the holder also computes the queries of waiting threads
-                while not future.done():
-                    self._compute_next()
-        finally:
-            if self._closed:
-                self._close_if_idle()
-        error = future.exception()
-        if error is not None:
-            raise _again(error)
-        return future.result()
+            vector = self._compute(text)
+        except TextRefused:  # the model works; other queries may pass
+            raise
+        except EmbeddingsError as error:
+            self._failure = (monotonic(), error)
+            raise
+        with self._lock:
+            self._failure = None
+            self._vectors[text] = vector
+            for oldest in list(self._vectors)[:-_MOST_CACHED]:
+                del self._vectors[oldest]
+        return vector
+
+    def _compute(self, text: str) -> "Vectors":
+        import numpy as np
+
+        from chunksink.embeddings.errors import TextRefused
+
+        unrelated = _UNRELATED if self._floor is None else ()
+        with self._in_use():
+            self._load()
+            vectors = self._encoder.info.as_in_index(self._encoder.encode_queries([text, *unrelated]))
+        if unrelated:
+            self._floor = _floor(vectors[1:])
+        vector: Vectors = vectors[0]
+        if not (np.isfinite(vector).all() and vector.any()):
+            raise TextRefused("the model computed no usable vector for this query")
+        return vector
 
     def floor(self) -> float | None:
         """The similarity below which documents are hardly related to a query. None before the first query."""
@@ -126,31 +140,42 @@ class QueryModel:
         """
         if self._settings.endpoint is None and not self._prepared:
             self._prepared = True
-            threading.Thread(target=self._load, name="chunksink-load").start()
+            threading.Thread(target=self._load_if_quick, name="chunksink-load").start()
 
-    def _load(self) -> None:
+    def _load_if_quick(self) -> None:
         from chunksink.embeddings.graphs import expected_runtime
         from chunksink.embeddings.resolve import resolve_model
 
-        with self._computing, suppress(Exception):
+        with self._in_use(), suppress(Exception):
             model = resolve_model(self._settings.model, network=False)
             expected = expected_runtime(model, self._settings.precision, self._model_cache)
             if expected.prepared or expected.reason:  # else the graph must be made
-                self._encoder.load()
-        if self._closed:
-            self._close_if_idle()
+                self._load()
+
+    def _load(self) -> None:
+        with self._loading:
+            self._encoder.load()
 
     def close(self) -> None:
-        """Does not wait: the thread that computes a batch closes the model afterwards."""
-        self._closed = True
-        self._close_if_idle()
+        """Does not wait: the last thread that uses the model closes it."""
+        with self._lock:
+            self._closed = True
+            is_unused = self._users == 0
+        if is_unused:
+            self._encoder.close()
 
-    def _close_if_idle(self) -> None:
-        if self._computing.acquire(blocking=False):  # else the thread that computes closes it afterwards
-            try:
+    @contextmanager
+    def _in_use(self) -> Iterator[None]:
+        with self._lock:
+            self._users += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._users -= 1
+                is_unneeded = self._closed and self._users == 0
+            if is_unneeded:
                 self._encoder.close()
-            finally:
-                self._computing.release()
 
     def _open(self) -> "Encoder":
         from chunksink.embeddings.errors import ModelError
@@ -162,60 +187,6 @@ class QueryModel:
             message = f"the model {self._settings.model} that made the live index cannot be loaded: {error}"
             raise type(error)(message) from error
 
-    def _compute_next(self) -> None:
-        with self._lock:
-            batch = dict(islice(self._waiting.items(), _BATCH))
-        try:
-            self._settle(batch)
-        finally:
-            with self._lock:
-                for text, future in batch.items():
-                    if future.done():  # else this thread was interrupted, and the next one computes it
-                        del self._waiting[text]
-
-    def _settle(self, batch: "dict[str, Future[Vectors]]") -> None:
-        """Set each future to its vector or its error."""
-        from chunksink.embeddings.errors import TextRefused
-
-        try:
-            vectors = self._encode(list(batch))
-        except Exception as error:
-            if isinstance(error, TextRefused) and len(batch) > 1:  # perhaps only one of them is refused
-                for text, future in batch.items():
-                    self._settle({text: future})
-                return
-            for future in batch.values():
-                future.set_exception(error)
-            return
-        usable = {text: vector for text, vector in vectors.items() if _is_usable(vector)}
-        with self._lock:
-            self._vectors |= usable
-            for text in list(self._vectors)[:-_MOST_CACHED]:
-                del self._vectors[text]
-        for text, future in batch.items():
-            if text in usable:
-                future.set_result(usable[text])
-            else:
-                future.set_exception(TextRefused("the model computed no usable vector for this query"))
-
-    def _encode(self, texts: list[str]) -> "dict[str, Vectors]":
-        from chunksink.embeddings.errors import EmbeddingsError, TextRefused
-
-        if self._failure is not None and monotonic() - self._failure[0] < _PAUSE_SECONDS:
-            raise _again(self._failure[1])
-        try:
-            more = _UNRELATED if self._floor is None else ()
-            vectors = self._encoder.info.as_in_index(self._encoder.encode_queries([*texts, *more]))
-        except TextRefused:  # the model works; other queries may pass
-            raise
-        except EmbeddingsError as error:
-            self._failure = (monotonic(), error)
-            raise
-        self._failure = None
-        if more:
-            self._floor = _floor(vectors[len(texts) :])
-        return dict(zip(texts, vectors, strict=False))
-
 
 def _floor(unrelated: "Vectors") -> float:
     import numpy as np
@@ -223,16 +194,3 @@ def _floor(unrelated: "Vectors") -> float:
     units = unrelated / np.linalg.norm(unrelated, axis=1, keepdims=True)
     usual = float((units @ units.T)[np.triu_indices(len(units), 1)].mean())
     return usual + _RELATED * (1 - usual)
-
-
-def _is_usable(vector: "Vectors") -> bool:
-    import numpy as np
-
-    return bool(np.isfinite(vector).all() and vector.any())
-
-
-def _again(error: BaseException) -> BaseException:
-    """A copy for another thread, because a re-raised exception collects tracebacks. A bug is raised unchanged."""
-    from chunksink.embeddings.errors import EmbeddingsError
-
-    return type(error)(*error.args) if isinstance(error, EmbeddingsError) else error

@@ -1,4 +1,4 @@
-"""settings: the configuration from file, environment and flags, and the index settings of Meilisearch.
+"""settings: the configuration, from file, environment and flags.
 
-Everything is read once and passed on as frozen values. Read `config` first.
+Everything is read once and passed on as frozen values. Read `config` first, then `load`.
 """

@@ -1,103 +1,222 @@
-"""The configuration: `chunksink.toml`, then the environment, then flags; the later one wins.
+"""All settings, each with its meaning. `docs/cli.md` and `chunksink init` get their texts from here.
 
-Unknown names in the file are refused, because a misspelt setting must not be ignored silently. Unknown environment
-variables are allowed: other programs may use the same prefix.
+`load` reads them from the file, the environment and flags.
 """
 
-import json
 import os
-import re
-import shlex
-import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import msgspec
+from msgspec import Meta
 
 from chunksink.chunkbus.storage import is_bucket
-from chunksink.settings.errors import ConfigError
-from chunksink.settings.fields import FieldOptions, read_fields
-from chunksink.settings.file_paths import (
-    absolute_paths,
-    expand_user,
-    expanded,
-    folder_inside_bus,
-    from_folder,
-    index_settings_of,
-    wrong_address,
-)
-from chunksink.settings.index_tables import FOLDERS, for_index, joined, merged, of_index, tables
+from chunksink.settings.fields import FieldOptions
+from chunksink.settings.index_tables import FOLDERS
 from chunksink.settings.ray import RayOptions
 from chunksink.settings.rerank import RerankOptions
-from chunksink.settings.secret import wrong_token
-from chunksink.settings.sink_tables import (
-    misspelt_sink,
-    nearest,
-    suggestion,
-    unknown_sink,
-    unused_tables,
-    with_environment,
-)
+from chunksink.settings.sink_tables import nearest
 
 if TYPE_CHECKING:
     from chunksink.chunkbus.layout import BusRoot
 
 CONFIG_FILE = "chunksink.toml"
 PREFIX = "CHUNKSINK_"
+SINK_PREFIX = f"{PREFIX}SINK_"
 MEILI_URL = "MEILI_URL"
 """If it is set, Meilisearch is the default keyword sink."""
-_SINK_PREFIX = f"{PREFIX}SINK_"
-_MEILI_SINKS = ("meilisearch", "chroma")
-_WRONG_VALUE = re.compile(r"^(?P<what>.*?)(?: - at `\$\.(?P<name>\w+)(?P<deeper>[^`]*)`)?$", re.DOTALL)
-FolderName = Annotated[str, msgspec.Meta(min_length=1, pattern=r"^[^\x00]*$")]
-Name = Annotated[str, msgspec.Meta(min_length=1)]
-Arguments = Annotated[tuple[Name, ...], msgspec.Meta(min_length=1)]
-Count = Annotated[int, msgspec.Meta(ge=1)]
+MEILI_SINKS = ("meilisearch", "chroma")
+"""The default sinks then."""
+FolderName = Annotated[str, Meta(min_length=1, pattern=r"^[^\x00]*$")]
+Name = Annotated[str, Meta(min_length=1)]
+Arguments = Annotated[tuple[Name, ...], Meta(min_length=1)]
+Count = Annotated[int, Meta(ge=1)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+Price = Annotated[float, Meta(ge=0)]
+Rate = Annotated[float, Meta(gt=0)]
+Seconds = Annotated[float, Meta(gt=0)]
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """Where the settings of a configuration come from."""
+
+    file: str | None = None
+    """The file that was read, or would have been if it existed; None for a configuration made in Python."""
+    sink_tables: str | None = None
+    """Where the options of sinks come from, for messages."""
+    has_default_sinks: bool = False
+    """Whether no setting names the sinks, so that they depend on MEILI_URL."""
 
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All settings. Relative folders in the file start at its folder, all others at the current one."""
 
-    chunks: FolderName = FOLDERS["chunks"]
-    home: FolderName = FOLDERS["home"]
-    require_source_checksum: bool = False
-    model: Name = "sentence-transformers/all-MiniLM-L6-v2"
-    model_cache: FolderName | None = None
-    precision: Literal["auto", "float32", "bfloat16", "int8"] = "auto"
-    long_texts: Literal["windows", "truncate"] = "windows"
-    max_length: Count | None = None
-    dimensions: Count | None = None
-    embed_context: Literal["title, headings", ""] = "title, headings"
-    query_prompt: str | None = None
-    passage_prompt: str | None = None
-    endpoint: Name | None = None
-    endpoint_key_variable: Name | None = None
-    endpoint_dimensions: Count | None = None
-    fusion_weight: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
-    token_price: Annotated[float, msgspec.Meta(ge=0)] | None = None
-    sinks: Annotated[tuple[Name, ...], msgspec.Meta(min_length=1)] = ("fts", "chroma")
-    sink: dict[str, dict[str, Any]] = {}
-    fields: dict[str, FieldOptions] = {}
-    rerank: RerankOptions | None = None
-    engine: Literal["local", "ray"] = "local"
-    ray: RayOptions | None = None
-    tenants: Literal["optional", "required"] = "optional"
-    tokens: dict[str, Name] = {}
-    patience: Annotated[float, msgspec.Meta(gt=0)] = 120.0
-    documents_per_second: Annotated[float, msgspec.Meta(gt=0)] | None = None
-    on_failure: Arguments | None = None
-    on_drift: Arguments | None = None
-    notify_timeout: Annotated[float, msgspec.Meta(gt=0)] = 30.0
-    # The rest is no setting: `load_config` adds it.
-    has_default_sinks: bool = False
-    """Whether no setting names the sinks, so that they depend on MEILI_URL."""
-    file: str | None = None
-    """The file that was read, or would have been if it existed; None for a configuration made in Python."""
-    source_of_sink_tables: str | None = None
-    """Where the options of sinks come from, for messages."""
+    chunks: Annotated[
+        FolderName,
+        Meta(
+            description="the bus root: a folder, or an address of object storage (`s3://…`), with `canonical/` and "
+            "`manifest/`"
+        ),
+    ] = FOLDERS["chunks"]
+    home: Annotated[
+        FolderName,
+        Meta(description="folder for chunksink's own records, the cache of vectors and the embedded index"),
+    ] = FOLDERS["home"]
+    require_source_checksum: Annotated[
+        bool, Meta(description="refuse chunks whose provenance has no `source_checksum`")
+    ] = False
+    model: Annotated[
+        Name,
+        Meta(
+            description="the embedding model: a folder, a name on the hub (`owner/name` or `owner/name@revision`), or "
+            "the endpoint's name for it"
+        ),
+    ] = "sentence-transformers/all-MiniLM-L6-v2"
+    model_cache: Annotated[
+        FolderName | None,
+        Meta(
+            description="folder for models prepared for this machine; by default in the user's cache folder",
+            examples=["~/.cache/chunksink/models"],
+        ),
+    ] = None
+    precision: Annotated[
+        Literal["auto", "float32", "bfloat16", "int8"],
+        Meta(
+            description="`auto` (bfloat16 if the hardware can, else float32), `float32`, `bfloat16`, or `int8` (faster "
+            "and less precise)"
+        ),
+    ] = "auto"
+    long_texts: Annotated[
+        Literal["windows", "truncate"],
+        Meta(
+            description="how to embed texts longer than the model's maximum: `windows` (the mean of the vectors of all "
+            "parts), or `truncate` (the beginning only)"
+        ),
+    ] = "windows"
+    max_length: Annotated[
+        Count | None,
+        Meta(description="lowers the model's maximum, in tokens; for an endpoint in characters", examples=[256]),
+    ] = None
+    dimensions: Annotated[
+        Count | None,
+        Meta(
+            description="stores only the first numbers of each vector, if the model declares that in "
+            "`matryoshka_dimensions`; the cache has all",
+            examples=[256],
+        ),
+    ] = None
+    embed_context: Annotated[
+        Literal["title, headings", ""],
+        Meta(description='what is embedded before each text: `title, headings`, or `""` for nothing'),
+    ] = "title, headings"
+    query_prompt: Annotated[
+        str | None,
+        Meta(description='prefix for queries; by default the model\'s own; `""` for none', examples=["query: "]),
+    ] = None
+    passage_prompt: Annotated[
+        str | None,
+        Meta(description='prefix for chunks; by default the model\'s own; `""` for none', examples=["passage: "]),
+    ] = None
+    endpoint: Annotated[
+        Name | None,
+        Meta(
+            description="URL of an OpenAI-compatible endpoint that computes the vectors, without `/embeddings`",
+            examples=["http://127.0.0.1:11434/v1"],
+        ),
+    ] = None
+    endpoint_key_variable: Annotated[
+        Name | None,
+        Meta(
+            description="name of the environment variable that contains the endpoint's key",
+            examples=["EMBEDDINGS_KEY"],
+        ),
+    ] = None
+    endpoint_dimensions: Annotated[
+        Count | None, Meta(description="length of the vectors, for models that can shorten them", examples=[256])
+    ] = None
+    fusion_weight: Annotated[
+        Share | None,
+        Meta(
+            description="weight of keyword search in hybrid scores, 0 to 1; by default each query decides it; "
+            "`chunksink eval --tune` measures weights",
+            examples=[0.4],
+        ),
+    ] = None
+    token_price: Annotated[
+        Price | None,
+        Meta(description="price of a million tokens at the endpoint, for `chunksink plan`", examples=[0.02]),
+    ] = None
+    sinks: Annotated[
+        tuple[Name, ...],
+        Meta(
+            min_length=1,
+            description="where the index is written: names of sinks, in the environment variable separated by commas; "
+            "if `MEILI_URL` is set the default is `meilisearch,chroma`, unless the index already uses `fts`",
+        ),
+    ] = ("fts", "chroma")
+    sink: Annotated[
+        dict[str, dict[str, Any]],
+        Meta(description="options of a sink: a table `[sink.NAME]`, in the environment `CHUNKSINK_SINK_NAME_OPTION`"),
+    ] = {}
+    fields: Annotated[
+        dict[str, FieldOptions],
+        Meta(description="fields of your own for filters, facets, sorting and keyword search: a table `[fields.NAME]`"),
+    ] = {}
+    rerank: Annotated[
+        RerankOptions | None,
+        Meta(description="a model that ranks the best hits of a search again: a table `[rerank]`"),
+    ] = None
+    engine: Annotated[
+        Literal["local", "ray"],
+        Meta(description="where `sync` and `rebuild` compute vectors: `local`, or workers on `ray`"),
+    ] = "local"
+    ray: Annotated[
+        RayOptions | None, Meta(description="workers on Ray, and the place of their vectors: a table `[ray]`")
+    ] = None
+    tenants: Annotated[
+        Literal["optional", "required"],
+        Meta(
+            description="`required`: a search that names no tenant gets no documents, and on the command line it is an "
+            "error; `optional`: it searches the documents of all tenants"
+        ),
+    ] = "optional"
+    tokens: Annotated[
+        dict[str, Name],
+        Meta(
+            description="who may use `chunksink serve`: entries `SHA256-OF-A-TOKEN = TENANT`, with the tenant `*` for "
+            "all tenants; in the environment variable separated by commas"
+        ),
+    ] = {}
+    patience: Annotated[
+        Seconds,
+        Meta(description="seconds for which a call is repeated if an engine does not answer or is overloaded"),
+    ] = 120.0
+    documents_per_second: Annotated[
+        Rate | None,
+        Meta(
+            description="highest average rate of writes to a sink, for engines that other programs use too",
+            examples=[500],
+        ),
+    ] = None
+    on_failure: Annotated[
+        Arguments | None,
+        Meta(
+            description="a program and its arguments, run after a failed run, with a JSON report on standard input; "
+            "in the environment variable written as a command line",
+            examples=[["/usr/local/bin/page-somebody", "--service", "search"]],
+        ),
+    ] = None
+    on_drift: Annotated[
+        Arguments | None,
+        Meta(
+            description="the same, after a `verify` that found differences",
+            examples=[["/usr/local/bin/page-somebody", "--service", "search"]],
+        ),
+    ] = None
+    notify_timeout: Annotated[Seconds, Meta(description="seconds after which such a program is killed")] = 30.0
+    origin: Origin = Origin()
+    """No setting: `load_config` adds it."""
 
     @property
     def bus(self) -> "BusRoot":
@@ -124,173 +243,22 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def why_these_sinks(self) -> str | None:
         """Why MEILI_URL decides the sinks; None if it does not."""
-        if not self.has_default_sinks or self.sinks != _MEILI_SINKS:
+        if not self.origin.has_default_sinks or self.sinks != MEILI_SINKS:
             return None
         return (
-            f"the sinks are {' and '.join(_MEILI_SINKS)} because {MEILI_URL} is set and no setting names sinks: "
+            f"the sinks are {' and '.join(MEILI_SINKS)} because {MEILI_URL} is set and no setting names sinks: "
             f"set `sinks` in {CONFIG_FILE}, or {variable('sinks')}, to choose others"
         )
 
 
-SETTINGS = Config.__struct_fields__[:-3]
+SETTINGS = tuple(name for name in Config.__struct_fields__ if name != "origin")
 """The names that a configuration may contain."""
 
 
-def config_file(place: Path | str | None = None, environment: Mapping[str, str] | None = None) -> Path:
-    """The configuration file: `place` (a file or its folder), else `CHUNKSINK_CONFIG`, else the current folder's."""
-    environment = os.environ if environment is None else environment
-    named = place if place is not None else environment.get(variable("config"))
-    if not named:
-        return Path(CONFIG_FILE)
-    if not isinstance(named, str | os.PathLike):
-        raise ConfigError(f"{named!r:.100} is not a path: name a configuration file or its folder")
-    path = Path(expand_user(os.fspath(named)))
-    if path.is_dir():
-        return path / CONFIG_FILE
-    if not path.exists():
-        raise ConfigError(f"no configuration at {path}: name a file or its folder; `chunksink init` writes one")
-    return path
-
-
-def load_config(
-    flags: Mapping[str, Any], environment: Mapping[str, str] | None = None, place: Path | str | None = None
-) -> Config:
-    """The configuration in force, with the file that `config_file` finds. A flag that is None was not set."""
-    environment = os.environ if environment is None else environment
-    _require_known(flags, "this call", ("index",))
-    file = config_file(place, environment)
-    content = _read_file(file)
-    index = flags.get("index") or environment.get(variable("index"))
-    placed = from_folder(content, file.parent, FOLDERS)
-    for name, table in tables(placed.get("index", {}), "index", file).items():
-        _require_known(table, f"[index.{name}] of {file}")
-    values, own_of_index = of_index(placed, index, file)
-    if not index and content.keys() == {"index"} and (names := ", ".join(content["index"])):
-        raise ConfigError(f"{file} contains only indexes ({names}): choose one with --index or {variable('index')}")
-    variables = {name: environment[variable(name)] for name in SETTINGS if variable(name) in environment}
-    options = {
-        name: str(value) if isinstance(value, Path) else value
-        for name, value in flags.items()
-        if value is not None and name != "index"
-    }
-    sources = _Sources(
-        file,
-        dict.fromkeys(own_of_index, f"[index.{index}] of {file}")
-        | {name: variable(name) for name in variables}
-        | {name: f"the flag or argument `{name}`" for name in options},
-    )
-    values["sink"] = with_environment(
-        values | {"sinks": variables.get("sinks", values.get("sinks"))},
-        environment,
-        prefix=_SINK_PREFIX,
-        meilisearch_url=environment.get(MEILI_URL),
-        for_index=partial(for_index, index),
-    )
-    values = _overridden(values, variables, options, index)
-    values["has_default_sinks"] = "sinks" not in values
-    values["file"] = str(file)
-    values["source_of_sink_tables"] = "this call" if "sink" in options else str(file)
-    if environment.get(MEILI_URL):
-        values.setdefault("sinks", _MEILI_SINKS)
-    config = _converted(expanded(values), sources)
-    _require_usable(config, unused_tables(placed, flags), sources, environment)
-    return _with_settings_file(config, file.parent)
-
-
-@dataclass(frozen=True)
-class _Sources:
-    """Where each setting comes from, for messages: the file, unless `others` names another source."""
-
-    file: Path
-    others: Mapping[str, str]
-
-    def error(self, name: str, reason: str) -> ConfigError:
-        return ConfigError(f"{self.others.get(name, self.file)}: {reason}")
-
-
-def _overridden(
-    values: Mapping[str, Any], variables: Mapping[str, str], options: Mapping[str, Any], index: str | None
-) -> dict[str, Any]:
-    """The settings of the file, overridden by variables and then by flags. Lists in variables are parsed."""
-    overrides: dict[str, Any] = {**variables, **options}
-    for name in {"sink", "ray"} & options.keys():
-        overrides[name] = merged(values.get(name), options[name])
-    for name in {"on_failure", "on_drift"} & variables.keys() - options.keys():
-        overrides[name] = _words(name, variables[name])
-    if index and "home" in overrides:  # set for all indexes, so each gets a subfolder
-        overrides["home"] = joined(overrides["home"], "/", index)
-    values = {**values, **overrides}
-    if isinstance(values.get("sinks"), str):
-        values["sinks"] = [name.strip() for name in values["sinks"].split(",")]
-    if isinstance(values.get("tokens"), str):
-        pairs = (each.partition("=") for each in values["tokens"].split(",") if each.strip())
-        values["tokens"] = {digest.strip(): tenant.strip() for digest, _, tenant in pairs}
-    return values
-
-
-def _converted(values: dict[str, Any], sources: _Sources) -> Config:
-    """The settings as a `Config`, or ConfigError about the first wrong type or value."""
-    try:
-        values["fields"] = read_fields(values.get("fields", {}))
-    except ValueError as error:
-        raise sources.error("fields", str(error)) from error
-    try:
-        # Not strict: values in the environment are strings, such as "true" or "8".
-        return msgspec.convert(values, Config, strict=False)
-    except msgspec.ValidationError as error:
-        raise sources.error(*_wrong_value(error, values)) from error
-
-
-def _require_usable(config: Config, unused: set[str], sources: _Sources, environment: Mapping[str, str]) -> None:
-    """ConfigError about the first name or folder that cannot be used. `unused` are the sinks that have options but are
-    not used."""
-    if unknown := unknown_sink(unused - {*config.sinks}, str(config.source_of_sink_tables)):
-        raise ConfigError(unknown)
-    if misspelt := misspelt_sink(config.sinks):
-        raise sources.error("sinks", misspelt)
-    if wrong := wrong_token(config.tokens):
-        raise sources.error("tokens", wrong)
-    if unusable := wrong_address(config.chunks, config.home):
-        raise sources.error(*unusable)
-    if found := folder_inside_bus(config.chunks, config.home, config.sink):
-        name, reason = found
-        of_sink = f"{_SINK_PREFIX}{name.upper()}_FOLDER".replace("-", "_")
-        raise ConfigError(f"{of_sink}: {reason}") if of_sink in environment else sources.error(name, reason)
-
-
-def _wrong_value(error: msgspec.ValidationError, values: Mapping[str, Any]) -> tuple[str, str]:
-    """Which setting is wrong, and the allowed values. Unknown names were refused before."""
-    found = _WRONG_VALUE.match(str(error))
-    if found is None or (name := found["name"]) is None:
-        return "", str(error)
-    what, path = found["what"], found["deeper"]
-    hint = get_type_hints(Config).get(name)
-    if name == "sink" and not path:
-        reason = '`sink` contains tables, such as [sink.fts]; to choose sinks, set `sinks`, as in sinks = ["fts"]'
-    elif name == "sinks" and "length" in what:
-        reason = '`sinks` must name at least one sink: sinks = ["fts"], or `fts,chroma` in the environment'
-    elif get_origin(hint) is Literal:
-        wrong = repr(values[name]) if isinstance(values[name], str) else json.dumps(values[name], default=str)
-        choices = ", ".join(choice if choice.isidentifier() else f'"{choice}"' for choice in get_args(hint))
-        reason = f"`{name}` must be one of {choices}, not {wrong:.100}"
-    else:
-        reason = f"`{name}{path}`: {what}"
-    return name, reason
-
-
-def _words(name: str, value: str) -> list[str]:
-    try:
-        return shlex.split(value)
-    except ValueError as error:
-        raise ConfigError(f"{variable(name)}: {error}") from error
-
-
-def _with_settings_file(config: Config, folder: Path) -> Config:
-    table = config.sink.get("meilisearch", {})
-    file = index_settings_of(folder)
-    if file is None or "settings_file" in table or "meilisearch" not in config.sinks:
-        return config
-    return msgspec.structs.replace(config, sink={**config.sink, "meilisearch": {**table, "settings_file": file}})
+def meaning_of(setting: str) -> Meta:
+    """Its description, and an example if it has no default."""
+    meta: Meta = get_type_hints(Config, include_extras=True)[setting].__metadata__[-1]
+    return meta
 
 
 def variable(name: str) -> str:
@@ -303,7 +271,7 @@ def unknown_variables(environment: Mapping[str, str] | None = None) -> list[str]
     settings = _variables()
     names = sorted(os.environ if environment is None else environment)
     return [
-        name for name in names if name.startswith(PREFIX) and name not in settings and not name.startswith(_SINK_PREFIX)
+        name for name in names if name.startswith(PREFIX) and name not in settings and not name.startswith(SINK_PREFIX)
     ]
 
 
@@ -314,36 +282,3 @@ def nearest_variable(name: str) -> str | None:
 
 def _variables() -> set[str]:
     return {variable(setting) for setting in (*SETTINGS, "config", "index")}
-
-
-def with_absolute_paths(config: Config) -> Config:
-    """The same settings, with paths that stay the same if the process changes its folder."""
-    config = _with_settings_file(config, Path.cwd())
-    values = msgspec.structs.asdict(config) | {"file": config.file and str(Path(config.file).absolute())}
-    nested = {name: values[name] for name in ("ray", "rerank") if values[name] is not None}
-    changed = absolute_paths(values | {name: msgspec.structs.asdict(value) for name, value in nested.items()})
-    return Config(**changed | {name: type(value)(**changed[name]) for name, value in nested.items()})
-
-
-def _require_known(values: Mapping[str, Any], where: str, also: tuple[str, ...] = ()) -> None:
-    known = (*SETTINGS, *also)
-    if unknown := sorted(set(values) - {*known}):
-        names = ", ".join(f"`{name}`{suggestion(name, known)}" for name in unknown)
-        raise ConfigError(f"{where}: unknown setting {names}; the settings are {', '.join(known)}")
-
-
-def _read_file(file: Path) -> dict[str, Any]:
-    text = ""
-    try:
-        text = file.read_text(encoding="utf-8")
-        values = tomllib.loads(text)
-    except FileNotFoundError:
-        return {}
-    except tomllib.TOMLDecodeError as error:
-        line, column = text.count("\n") + 1, len(text) - text.rfind("\n")
-        what = str(error).replace("at end of document", f"at line {line}, column {column}, the end of the file")
-        raise ConfigError(f"{file} is not valid TOML: {what}") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file} cannot be read: {error}") from error
-    _require_known(values, str(file), ("index",))
-    return values

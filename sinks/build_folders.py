@@ -7,10 +7,11 @@ import re
 import shutil
 import uuid
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from chunksink.chunkbus.storage import make_durable
-from chunksink.sinks.errors import BuildMissing
+from chunksink.sinks.errors import BuildMissing, on_failure
 
 _BUILD_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _HIDDEN = "."  # prefix of folders that are half created or half removed
@@ -35,12 +36,9 @@ def create(root: Path, build_id: str, fill: Callable[[Path], object]) -> None:
     if not path.is_dir():
         hidden = _hidden(root, build_id)
         hidden.mkdir(mode=0o700, parents=True)  # private, because it will contain texts
-        try:
+        with on_failure(partial(shutil.rmtree, hidden, ignore_errors=True)):  # `remove` deletes what a kill leaves
             fill(hidden)
             hidden.rename(path)
-        except BaseException:
-            shutil.rmtree(hidden, ignore_errors=True)  # `remove` deletes what a killed run leaves
-            raise
     make_durable(root)  # for an existing build too: an earlier call may have failed here
 
 

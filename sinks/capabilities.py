@@ -10,7 +10,7 @@ An object has a capability if it has all methods of the protocol.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import FunctionType
-from typing import Protocol, TypeGuard, TypeVar
+from typing import Protocol, TypeVar, cast
 
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.document import Vectors
@@ -132,14 +132,7 @@ class SupportsPatterns(Protocol):
 
 def capability(owner: object, kind: type[C]) -> C | None:
     """`owner` (a sink, build or reader) typed as `kind`; None if it lacks that capability."""
-    return owner if _has(owner, kind) else None
-
-
-def _has(owner: object, kind: type[C]) -> TypeGuard[C]:
-    """Uses `hasattr`: `isinstance` would miss methods that an object delegates."""
-    return all(hasattr(owner, method) for method in _methods(kind))
-
-
-def _methods(kind: type) -> set[str]:
-    names = (name for base in kind.__mro__ for name, value in vars(base).items() if isinstance(value, FunctionType))
-    return {name for name in names if not name.startswith("_")}
+    methods = (name for base in kind.__mro__ for name, value in vars(base).items() if isinstance(value, FunctionType))
+    # Not `isinstance`, which would miss methods that an object delegates.
+    has_all = all(hasattr(owner, name) for name in methods if not name.startswith("_"))
+    return cast(C, owner) if has_all else None

@@ -103,6 +103,16 @@ def replace_errors(ours: Callable[[BaseException], SinkError | None], secrets: C
         raise own from (error if without_secrets(str(error), secrets) == str(error) else None)
 
 
+@contextmanager
+def on_failure(undo: Callable[[], object]) -> Iterator[None]:
+    """Call `undo` if the block raises anything."""
+    try:
+        yield
+    except BaseException:
+        undo()
+        raise
+
+
 def without_secrets(text: str, secrets: Collection[str]) -> str:
     for secret in secrets:
         text = text.replace(secret, "[key]")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from bench.faults import corpus
+from bench.result_file import write_results
 from tests.conftest import HEAVY, ROOT
 
 
@@ -21,6 +22,14 @@ def test_edited_source_has_other_marks(tmp_path: Path) -> None:
     assert [name for name in before if before[name] != after[name]] == ["doc-001.md"]
     assert not before["doc-001.md"] & after["doc-001.md"]
     assert all(set(marks.values()) == {1} for marks in after.values())
+
+
+@pytest.mark.parametrize("entries", [[{"a": [1, 2]}, {"b": None}], {"x": {"a": [1, 2]}, "y": {"b": 0.5}}])
+def test_results_have_a_line_for_each_entry(entries: object, tmp_path: Path) -> None:
+    file, results = tmp_path / "new" / "results.json", {"date": "today", "versions": {"c": "1"}, "entries": entries}
+    write_results(file, results)
+    assert json.loads(file.read_bytes()) == results
+    assert len(file.read_text().splitlines()) == 8
 
 
 @pytest.mark.skipif(not HEAVY, reason="part of `make soak`")

@@ -1,6 +1,7 @@
 """Updates documents that are generated from the code. With `--check` it fails if one is outdated, and writes nothing.
 
-cog fills the generated parts of `docs/*.md` and of `bench/README.md`. JSON Schemas are whole files.
+cog fills the generated parts of `docs/*.md` and of `bench/README.md`. JSON Schemas, in `chunksink/schema/`, are whole
+files.
 """
 
 import subprocess
@@ -25,13 +26,13 @@ SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
 
 
 def main(check: bool) -> int:
-    stale = [name for name, make in SCHEMAS.items() if not _settle(ROOT / "docs" / "schema" / name, make(), check)]
+    stale = [name for name, make in SCHEMAS.items() if not _settle(ROOT / "chunksink" / "schema" / name, make(), check)]
     pages = [str(page.relative_to(ROOT)) for page in (*ROOT.glob("docs/*.md"), ROOT / "bench" / "README.md")]
     cog = subprocess.run(
         [sys.executable, "-m", "cogapp", *(["--check"] if check else ["-r"]), *pages], cwd=ROOT, check=False
     )
     for name in stale:
-        print(f"docs/schema/{name} is outdated: run `python tools/docs.py`")
+        print(f"chunksink/schema/{name} is outdated: run `python tools/docs.py`")
     return 1 if stale or cog.returncode else 0
 
 

@@ -14,7 +14,7 @@ from chunksink.cli import cli
 from chunksink.exits import Exit
 from chunksink.ingest import codes
 from chunksink.search.filters import filter_fields
-from chunksink.settings import config, meanings
+from chunksink.settings.config import SETTINGS, Config, meaning_of
 from chunksink.sinks.custom_fields import NO_FIELDS
 from chunksink.sinks.fields import PROJECTION, SORTABLE
 
@@ -60,9 +60,9 @@ def exits_table() -> str:
 def settings_table() -> str:
     rows = ["| setting | default | meaning |", "|---|---|---|"]
     rows += [
-        f"| `{field.name}` | {_default(field)} | {_cell(meanings.MEANINGS[field.name])} |"
-        for field in msgspec.structs.fields(config.Config)
-        if field.name in config.SETTINGS
+        f"| `{field.name}` | {_default(field)} | {_cell(str(meaning_of(field.name).description))} |"
+        for field in msgspec.structs.fields(Config)
+        if field.name in SETTINGS
     ]
     return "\n".join(rows)
 

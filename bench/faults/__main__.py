@@ -18,14 +18,13 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from bench.faults import corpus, run
 from bench.faults.scenarios import SCENARIOS
 from bench.faults.table import RESULTS
 from bench.faults.tools import KEEPS_REMOVED, PACKAGES, TOOLS
 from bench.faults.trial import Trial
 from bench.machine import commit
+from bench.result_file import write_results
 
 
 def main() -> None:
@@ -52,8 +51,7 @@ def main() -> None:
                 continue
             results["trials"] += task.result()
             results["trials"].sort(key=lambda each: (each["tool"], each["scenario"], each["seed"]))
-            file.parent.mkdir(exist_ok=True)
-            file.write_bytes(orjson.dumps(results, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+            write_results(file, results)
             print(f"{len(results['trials'])} trials", file=sys.stderr, flush=True)
     if failed:
         raise SystemExit(f"{len(failed)} sets of trials failed")

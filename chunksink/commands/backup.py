@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from chunksink.options import home_option, json_option, open_index
+from chunksink.options import SharedOptions, home_option, json_option, open_index
 from chunksink.output import counted, show, sized
 
 
@@ -13,7 +13,7 @@ from chunksink.output import counted, show, sized
 @click.argument("file", type=click.Path(path_type=Path))
 @home_option
 @json_option
-def command(file: Path, as_json: bool) -> None:
+def command(shared: SharedOptions, file: Path, as_json: bool) -> None:
     """Copy the records, the cache of vectors and the ledger of the home to FILE, a compressed tar.
 
     Other runs may write meanwhile. FILE appears only when it is complete; an older backup of that name is replaced
@@ -25,7 +25,7 @@ def command(file: Path, as_json: bool) -> None:
       chunksink backup /backup/search.tar.gz
       chunksink backup "/backup/search-$(date +%A).tar.gz"
     """
-    with open_index(uses_sinks=False) as index:
+    with open_index(shared, uses_sinks=False) as index:
         written = index.backup(file)
     size = file.stat().st_size
     line = f"{file}: {counted(len(written.digests), 'file')} of {index.config.home}, {sized(size)}"

@@ -16,20 +16,20 @@ from chunksink.chunkbus.store import write_transaction
 from chunksink.embeddings import segments
 from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.encoder import ModelInfo
-from chunksink.embeddings.maintenance import CacheCheck, Surplus, drop, find_surplus, verify
+from chunksink.embeddings.maintenance import CacheCheck, RowsToDrop, drop, unneeded_rows, verify
 from chunksink.embeddings.stats import CachedVector, CacheStats, lengths, model_limits, model_names, stats
 from chunksink.embeddings.stats import show as vector_of_ref
 from chunksink.exits import Exit, Refusal
-from chunksink.home_cache import existing_cache
-from chunksink.options import config_from, home_option, index_options, json_option
+from chunksink.options import SharedOptions, config_from, home_option, index_options, json_option
 from chunksink.output import counted, first, labelled, printable, show, sized, some
 from chunksink.progress import progress
 from chunksink.rebuild.catalog import Catalog
 from chunksink.rebuild.catalog_rows import drop_former_texts
+from chunksink.rebuild.family_versions import decide
 from chunksink.rebuild.locks import writing
 from chunksink.rebuild.state import State, cache_file, segments_folder
-from chunksink.session import open_intake
 from chunksink.settings.config import Config
+from chunksink.wiring import existing_cache, open_intake
 
 _PAGE = 1000
 _NUMBERS = 8
@@ -48,7 +48,7 @@ def command() -> None:
 @command.command("stats")
 @home_option
 @json_option
-def stats_command(as_json: bool) -> None:
+def stats_command(shared: SharedOptions, as_json: bool) -> None:
     """Count the cached vectors by model.
 
     \b
@@ -56,7 +56,7 @@ def stats_command(as_json: bool) -> None:
       chunksink cache stats
       chunksink cache stats --json | jq '.models[].fingerprint'
     """
-    with existing_cache(config_from(uses_sinks=False)) as cache:
+    with existing_cache(config_from(shared, uses_sinks=False)) as cache:
         found = stats(cache)
     show(as_json, asdict(found), _stats_lines(found))
 
@@ -82,7 +82,7 @@ def _stats_lines(found: CacheStats) -> Iterator[str]:
 @command.command("long-texts")
 @home_option
 @json_option
-def long_texts_command(as_json: bool) -> None:
+def long_texts_command(shared: SharedOptions, as_json: bool) -> None:
     """List the chunks of the live index that are longer than the maximum of its model.
 
     By default a long text is embedded in windows, and its vector is their mean (setting long_texts). Searches usually
@@ -93,10 +93,10 @@ def long_texts_command(as_json: bool) -> None:
       chunksink cache long-texts
       chunksink cache long-texts --json | jq '.chunks[].chunk_id'
     """
-    config = config_from(uses_sinks=False)
+    config = config_from(shared, uses_sinks=False)
     with State.existing(config.home_path) as state, existing_cache(config) as cache:
         catalog = Catalog(state)
-        catalog.decide()
+        decide(state.db)
         model = state.live().model
         most, unit = model_limits(cache, model.fingerprint) or (None, None)
         found = list(_long_chunks(catalog, cache, model, most)) if most else []
@@ -122,7 +122,7 @@ def _long_chunks(catalog: Catalog, cache: VectorCache, model: ModelInfo, most: i
 @click.argument("ref")
 @home_option
 @json_option
-def show_command(ref: str, as_json: bool) -> None:
+def show_command(shared: SharedOptions, ref: str, as_json: bool) -> None:
     """Show the vector of REF, which has the form of `embedding_ref` in a chunk.
 
     REF is cache:FINGERPRINT/KEY, as `chunksink why` prints it: the model's fingerprint, and the 64 hex digits of the
@@ -133,7 +133,7 @@ def show_command(ref: str, as_json: bool) -> None:
       chunksink cache show cache:5c1f.../09ab...
       chunksink cache show cache:5c1f.../09ab... --json | jq '.vector | length'
     """
-    with existing_cache(config_from(uses_sinks=False)) as cache:
+    with existing_cache(config_from(shared, uses_sinks=False)) as cache:
         found = vector_of_ref(cache, ref)
     if found is None:
         raise Refusal(f"{ref} is not cached, or its row failed its check", Exit.USAGE)
@@ -153,7 +153,7 @@ def _vector_lines(found: CachedVector) -> Iterator[str]:
 @click.option("--repair", is_flag=True, help="Drop bad rows; set a damaged file aside and begin a new one.")
 @home_option
 @json_option
-def verify_command(repair: bool, as_json: bool) -> int:
+def verify_command(shared: SharedOptions, repair: bool, as_json: bool) -> int:
     """Check the cache file, and every vector against its checksum.
 
     A bad row is harmless: it is never used, and its vector is computed again when it is needed. Exits with 4 if
@@ -165,7 +165,7 @@ def verify_command(repair: bool, as_json: bool) -> int:
       chunksink cache verify
       chunksink cache verify --repair
     """
-    config = config_from(uses_sinks=False)
+    config = config_from(shared, uses_sinks=False)
     with ExitStack() as stack:
         cache = stack.enter_context(existing_cache(config, replace_damaged=repair))
         if repair:  # it drops rows
@@ -197,7 +197,7 @@ def _verify_lines(report: CacheCheck, repair: bool) -> Iterator[str]:
 @index_options
 @click.option("--dry-run", is_flag=True, help="Only report how much would be dropped.")
 @json_option
-def gc_command(dry_run: bool, as_json: bool) -> None:
+def gc_command(shared: SharedOptions, dry_run: bool, as_json: bool) -> None:
     """Drop the vectors that no current chunk needs, after reporting their number.
 
     Vectors of current chunks are kept for the models of the live, previous and unfinished builds. Nothing is dropped
@@ -208,7 +208,7 @@ def gc_command(dry_run: bool, as_json: bool) -> None:
       chunksink cache gc --dry-run
       chunksink cache gc
     """
-    config = config_from(uses_sinks=False)
+    config = config_from(shared, uses_sinks=False)
     root = config.bus.require()
     with ExitStack() as stack:
         cache = stack.enter_context(existing_cache(config))
@@ -224,40 +224,40 @@ def gc_command(dry_run: bool, as_json: bool) -> None:
         # In a temporary home, because chunks of a wrong folder must not replace this home's catalog.
         scratch = stack.enter_context(TemporaryDirectory(prefix="gc-", dir=config.home_path))
         current = _read_chunks(config, stack.enter_context(State(Path(scratch))), run_log)
-        surplus = find_surplus(
+        unneeded = unneeded_rows(
             cache,
             keys=(key for chunk in current.chunks() for key in {chunk.text_hash, chunk.key}),
             fingerprints=state.model_fingerprints() or None,  # None: keep the vectors of all models
         )
-        if surplus.rows and not surplus.kept_rows:
+        if unneeded.rows and not unneeded.kept_rows:
             raise Refusal(
-                f"no chunk in {root.address} uses any cached vector, so all {surplus.rows:,} would be dropped. Is "
+                f"no chunk in {root.address} uses any cached vector, so all {unneeded.rows:,} would be dropped. Is "
                 f"it the right folder? To drop them all, delete {cache.path}",
                 Exit.USAGE,
             )
         waiting = open_storage(str(segments_folder(config.home_path)))
         imported = segments.imported_segments(cache, waiting)
         document = {
-            **{name: getattr(surplus, name) for name in ("rows", "vector_bytes", "rows_by_model", "kept_rows")},
+            **{name: getattr(unneeded, name) for name in ("rows", "vector_bytes", "rows_by_model", "kept_rows")},
             "segments": len(imported),
             "segment_bytes": sum(entry.size for entry in imported),
             "dry_run": dry_run,
         }
-        show(as_json, document, _surplus_lines(surplus, document))
+        show(as_json, document, _unneeded_lines(unneeded, document))
         if not dry_run:
             for entry in imported:
                 waiting.remove(entry.name)
-            if surplus.rows:
-                drop(cache, surplus)
+            if unneeded.rows:
+                drop(cache, unneeded)
             with write_transaction(state.db):
                 drop_former_texts(state.db)
         run_log.finish("ok", **document)
 
 
-def _surplus_lines(surplus: Surplus, found: Mapping[str, Any]) -> Iterator[str]:
-    of_all = f"{counted(surplus.rows, 'vector')} of {surplus.rows + surplus.kept_rows:,}"
-    yield f"{'would drop' if found['dry_run'] else 'dropping'} {of_all}, {sized(surplus.vector_bytes)}"
-    for fingerprint, rows in surplus.rows_by_model.items():
+def _unneeded_lines(unneeded: RowsToDrop, found: Mapping[str, Any]) -> Iterator[str]:
+    of_all = f"{counted(unneeded.rows, 'vector')} of {unneeded.rows + unneeded.kept_rows:,}"
+    yield f"{'would drop' if found['dry_run'] else 'dropping'} {of_all}, {sized(unneeded.vector_bytes)}"
+    for fingerprint, rows in unneeded.rows_by_model.items():
         yield f"  {rows:>10,}  of model {fingerprint}"
     if number := found["segments"]:
         removed = f"{counted(number, 'imported segment')}, {sized(found['segment_bytes'])}"
@@ -268,7 +268,7 @@ def _read_chunks(config: Config, state: State, run_log: RunLog) -> Catalog:
     """Validate all chunks; raises InvalidBus unless every partition is there and valid."""
     catalog, intake = Catalog(state), open_intake(config, state, run_log)
     with progress("validate", intake.pending_bytes(), "B") as bar:
-        catalog.refresh(intake, bar.advance)
+        intake.refresh(bar.advance)
     catalog.require_valid()
     return catalog
 
@@ -279,7 +279,7 @@ def _read_chunks(config: Config, state: State, run_log: RunLog) -> Catalog:
 @click.option("--all", "every", is_flag=True, help="The vectors of all models.")
 @home_option
 @json_option
-def export_command(place: str, model: str | None, every: bool, as_json: bool) -> int:
+def export_command(shared: SharedOptions, place: str, model: str | None, every: bool, as_json: bool) -> int:
     """Write the vectors to PLACE, for `cache import` on another machine.
 
     PLACE is a folder or the address of a bucket. By default the vectors of the live, previous and unfinished builds. A
@@ -293,7 +293,7 @@ def export_command(place: str, model: str | None, every: bool, as_json: bool) ->
     """
     if every and model is not None:
         raise click.UsageError("--all exports all models: leave out --model")
-    config, storage = config_from(uses_sinks=False), open_storage(place)
+    config, storage = config_from(shared, uses_sinks=False), open_storage(place)
     with existing_cache(config) as cache:
         chosen = _chosen(config, cache, model, every)
         rows = sum(cache.count_rows(fingerprint) for fingerprint in chosen)
@@ -330,7 +330,7 @@ def _export_lines(report: segments.ExportReport, address: str) -> Iterator[str]:
 @click.argument("place")
 @home_option
 @json_option
-def import_command(place: str, as_json: bool) -> int:
+def import_command(shared: SharedOptions, place: str, as_json: bool) -> int:
     """Add the vectors that `cache export` wrote to PLACE to the cache.
 
     PLACE is a folder or the address of a bucket. Files that were imported before are skipped. Every vector is checked,
@@ -342,7 +342,7 @@ def import_command(place: str, as_json: bool) -> int:
       chunksink cache import /mnt/shared/vectors
       chunksink cache import s3://bucket/vectors
     """
-    config, storage = config_from(uses_sinks=False), open_storage(place)
+    config, storage = config_from(shared, uses_sinks=False), open_storage(place)
     names = segments.segment_names(storage)
     if not names:
         raise Refusal(f"no vector segments in {storage.address}; `chunksink cache export` writes them", Exit.USAGE)

@@ -1,12 +1,12 @@
 """`chunksink dead-letters`: documents that engines refused, and sending them again."""
 
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import click
 
 from chunksink.exits import Exit
-from chunksink.options import config_from, home_option, json_option
+from chunksink.options import SharedOptions, config_from, home_option, json_option
 from chunksink.output import Note, counted, echo, printable, show
 from chunksink.rebuild.locks import writing
 from chunksink.rebuild.receipts import DeadLetter, receipts_of_live
@@ -21,7 +21,7 @@ _sink_option = click.option("--sink", metavar="NAME", help="Only documents that 
 @home_option
 @json_option
 @click.pass_context
-def command(context: click.Context, sink: str | None, limit: int, as_json: bool) -> int:
+def command(context: click.Context, shared: SharedOptions, sink: str | None, limit: int, as_json: bool) -> int:
     """List the documents of the live index that an engine refused, each with its source and the reason.
 
     A refused document blocks no other: only that sink leaves it out, and it is sent again when its source changes.
@@ -34,10 +34,10 @@ def command(context: click.Context, sink: str | None, limit: int, as_json: bool)
       chunksink dead-letters --json | jq -r '.[].source' | sort -u
       chunksink dead-letters retry && chunksink sync
     """
-    context.obj = sink  # for `dead-letters --sink X retry`
+    context.obj = sink, shared  # for `dead-letters --sink X --home DIR retry`
     if context.invoked_subcommand is not None:
         return Exit.OK
-    with State.existing(config_from(uses_sinks=False).home_path) as state:
+    with State.existing(config_from(shared, uses_sinks=False).home_path) as state:
         builds = receipts_of_live(state, sink)
         found = [(name, letter) for name, receipts in builds.items() for letter in receipts.dead_letters(limit)]
         total = sum(receipts.refused() for receipts in builds.values())
@@ -51,7 +51,7 @@ def command(context: click.Context, sink: str | None, limit: int, as_json: bool)
 @_sink_option
 @home_option
 @click.pass_context
-def retry_command(context: click.Context, sink: str | None) -> None:
+def retry_command(context: click.Context, shared: SharedOptions, sink: str | None) -> None:
     """Mark refused documents, so that the next sync sends their sources again.
 
     Fix the reason first: a document that is refused again is listed again.
@@ -61,9 +61,11 @@ def retry_command(context: click.Context, sink: str | None) -> None:
       chunksink dead-letters retry && chunksink sync
       chunksink dead-letters retry --sink meilisearch
     """
-    config = config_from(uses_sinks=False)
+    sink_of_group, shared_of_group = context.obj
+    given = {name: value for name, value in asdict(shared).items() if value is not None}
+    config = config_from(replace(shared_of_group, **given), uses_sinks=False)
     with State.existing(config.home_path) as state, writing(config.home_path):
-        builds = receipts_of_live(state, sink or context.obj)
+        builds = receipts_of_live(state, sink or sink_of_group)
         marked = {name: number for name, receipts in builds.items() if (number := receipts.retry_dead_letters())}
     echo(f"{name}: {counted(number, 'document')} will be sent again" for name, number in marked.items())
     echo(["the next `chunksink sync` sends them" if marked else "nothing was refused, so nothing will be sent again"])

@@ -1,12 +1,13 @@
 """`chunksink doctor`: checks everything that a run needs."""
 
 from dataclasses import asdict
+from functools import partial
 
 import click
 
 from chunksink.doctor import Check, examine
 from chunksink.exits import Exit
-from chunksink.options import config_from, index_options, json_option
+from chunksink.options import SharedOptions, config_from, index_options, json_option
 from chunksink.output import columns, print_json, printable, wrapped
 
 _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
@@ -15,7 +16,7 @@ _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 @click.command()
 @index_options
 @json_option
-def command(as_json: bool) -> int:
+def command(shared: SharedOptions, as_json: bool) -> int:
     """Check this machine, the configuration, the chunks, the home, every engine, the model and the cache.
 
     Prints one line for each check (ok, warn or fail), and remedies below problems. In each engine with vectors it
@@ -28,7 +29,7 @@ def command(as_json: bool) -> int:
       chunksink doctor --json | jq '.[] | select(.verdict != "ok")'
     """
     checks: list[Check] = []
-    for each in examine(config_from):
+    for each in examine(partial(config_from, shared)):
         checks.append(each)
         if as_json:
             continue

@@ -4,17 +4,17 @@ from contextlib import ExitStack
 
 import click
 
-from chunksink.options import config_from, home_option, json_option
+from chunksink.options import SharedOptions, config_from, home_option, json_option
 from chunksink.output import labelled, printable, show
 from chunksink.rebuild.state import State
-from chunksink.session import open_one_sink
 from chunksink.sinks.capabilities import SupportsAddress, capability
+from chunksink.wiring import open_one_sink
 
 
 @click.command()
 @home_option
 @json_option
-def command(as_json: bool) -> None:
+def command(shared: SharedOptions, as_json: bool) -> None:
     """Show the live index, collection or file of each configured engine, and the model that its vectors are made with.
 
     For programs that query the engines themselves. A rebuild makes new builds: call this again after each, or use
@@ -27,7 +27,7 @@ def command(as_json: bool) -> None:
       chunksink endpoints --json | jq -r .sinks.chroma.path
       chunksink endpoints --json | jq -r .sinks.meilisearch.index
     """
-    config = config_from()
+    config = config_from(shared)
     with State.existing(config.home_path) as state:
         live = state.live()
     with ExitStack() as stack:

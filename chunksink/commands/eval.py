@@ -12,7 +12,7 @@ import click
 from chunksink.evaluation import index_facts, measure, naming_of, tune_weight
 from chunksink.exits import Exit
 from chunksink.live import LiveSearch
-from chunksink.options import access_of, config_from, index_options, json_option
+from chunksink.options import SharedOptions, access_of, config_from, index_options, json_option
 from chunksink.output import Note, show, some
 from chunksink.progress import waiting
 from chunksink.search.errors import InvalidQuestion
@@ -68,6 +68,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @index_options
 @json_option
 def command(
+    shared: SharedOptions,
     queries: Path,
     qrels: Path,
     modes: tuple[Mode, ...],
@@ -105,7 +106,7 @@ def command(
         raise click.UsageError(f"--fail-if-drop must be 0 or more, not {fail_if_drop:g}")
     if save is not None and not save.absolute().parent.is_dir():
         raise click.UsageError(f"--save {save}: there is no folder {save.parent}")
-    config = config_from()
+    config = config_from(shared)
     judged = choose(read_queries(queries), read_judgements(qrels), limit_queries)
     access = access_of(config, tenant)
     before = _read_baseline(baseline, tenant, modes) if baseline else None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from chunksink.exits import Exit
-from chunksink.options import index_options, json_option, open_index
+from chunksink.options import SharedOptions, index_options, json_option, open_index
 from chunksink.output import Note, counted, echo, printable, show
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _OUT_OF_REACH = (
 @click.option("--every", is_flag=True, help="Erase all sources that SOURCE names, of every tenant.")
 @index_options
 @json_option
-def command(source: str, tenant: str | None, every: bool, as_json: bool) -> int:
+def command(shared: SharedOptions, source: str, tenant: str | None, every: bool, as_json: bool) -> int:
     """Erase SOURCE from every build, the cache of vectors, dead letters and the records of past runs.
 
     First remove the source from the chunks, with a tombstone or by rewriting its partition: otherwise the next sync
@@ -45,7 +45,7 @@ def command(source: str, tenant: str | None, every: bool, as_json: bool) -> int:
     Example:
       chunksink forget docs/contract-2019.pdf
     """
-    with open_index() as index:
+    with open_index(shared) as index:
         report = index.forget(source, tenant=tenant, every=every)
     show(as_json, asdict(report) | {"out_of_reach": _OUT_OF_REACH}, _erased(report))
     missing_bus = None if index.config.bus.exists else index.config.bus.address

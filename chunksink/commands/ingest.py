@@ -16,7 +16,7 @@ from chunksink.ingest.formats.markdown.policy import DEFAULT_POLICY, POLICIES
 from chunksink.ingest.formats.registry import NAMES, all_formats
 from chunksink.ingest.options import Options
 from chunksink.ingest.report import IngestReport
-from chunksink.options import index_options, json_option, metrics_file_option, open_index
+from chunksink.options import SharedOptions, index_options, json_option, metrics_file_option, open_index
 from chunksink.output import Note, counted, counts, echo, more, print_json, printable, some
 from chunksink.progress import progress
 from chunksink.summary import exit_code, print_report
@@ -112,6 +112,7 @@ class _SourcePath(click.Path):
 @metrics_file_option
 @json_option
 def command(
+    shared: SharedOptions,
     sources: tuple[Path, ...],
     sync: bool,
     jobs: int | None,
@@ -145,7 +146,7 @@ def command(
     """
     options["fields"] = _fields(options["fields"])
     Options(**options).check(all_formats())
-    with open_index() as index:
+    with open_index(shared) as index:
         with progress("ingest", None, "sources") as bar:
             report = index.ingest(*sources, jobs=jobs, on_source=lambda: bar.advance(1), **options)
         if not as_json:

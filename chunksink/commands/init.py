@@ -2,15 +2,15 @@
 
 import json
 import textwrap
+from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import click
 from msgspec import structs
 
 from chunksink.exits import Exit, Refusal
-from chunksink.settings import meanings
-from chunksink.settings.config import CONFIG_FILE, Config, load_config, variable
+from chunksink.settings.config import CONFIG_FILE, SETTINGS, Config, meaning_of, variable
+from chunksink.settings.load import load_config
 
 _WIDTH = 100
 _HEAD = """\
@@ -18,22 +18,8 @@ _HEAD = """\
 # To change a setting, remove the `#` before it. Environment variables and flags override this file;
 # relative paths start at the folder of this file.
 """
-# For settings without a default.
-_EXAMPLES: dict[str, Any] = {
-    "model_cache": "~/.cache/chunksink/models",
-    "max_length": 256,
-    "dimensions": 256,
-    "query_prompt": "query: ",
-    "passage_prompt": "passage: ",
-    "endpoint": "http://127.0.0.1:11434/v1",
-    "endpoint_key_variable": "EMBEDDINGS_KEY",
-    "endpoint_dimensions": 256,
-    "fusion_weight": 0.4,
-    "token_price": 0.02,
-    "documents_per_second": 500,
-    "on_failure": ["/usr/local/bin/page-somebody", "--service", "search"],
-    "on_drift": ["/usr/local/bin/page-somebody", "--service", "search"],
-}
+_TABLES = ("sink", "fields", "rerank", "ray", "tokens")
+"""These come last, as TOML requires."""
 
 
 @click.command()
@@ -60,13 +46,15 @@ def command(force: bool) -> None:
 
 def content() -> str:
     """The file: commented settings, then commented tables."""
-    defaults = {field.name: field.default for field in structs.fields(Config)}
     parts = [_HEAD]
-    for name, meaning in meanings.MEANINGS.items():
-        if name in ("sink", "fields", "rerank", "ray", "tokens"):
-            continue  # their tables come last, as TOML requires
-        value = defaults[name] if defaults[name] is not None else _EXAMPLES[name]
-        comment = textwrap.wrap(f"{meaning}  ({variable(name)})", _WIDTH)
-        unset = "" if defaults[name] is not None else "  # an example; unset by default"
-        parts.append("\n".join(f"# {line}" for line in comment) + f"\n# {name} = {json.dumps(value)}{unset}\n")
-    return "\n".join([*parts, Path(meanings.__file__).with_name("tables.toml").read_text(encoding="utf-8")])
+    for field in structs.fields(Config):
+        if field.name not in SETTINGS or field.name in _TABLES:
+            continue
+        about = meaning_of(field.name)
+        value, unset = field.default, ""
+        if value is None:
+            assert about.examples, f"{field.name} has neither a default nor an example"
+            value, unset = about.examples[0], "  # an example; unset by default"
+        comment = textwrap.wrap(f"{about.description}  ({variable(field.name)})", _WIDTH)
+        parts.append("\n".join(f"# {line}" for line in comment) + f"\n# {field.name} = {json.dumps(value)}{unset}\n")
+    return "\n".join([*parts, files("chunksink.settings").joinpath("tables.toml").read_text(encoding="utf-8")])

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from chunksink.options import config_from, home_option, json_option
+from chunksink.options import SharedOptions, config_from, home_option, json_option
 from chunksink.output import Note, printable, show
 
 
@@ -22,7 +22,7 @@ from chunksink.output import Note, printable, show
 )
 @home_option
 @json_option
-def command(limit: int, as_json: bool, **filters: Any) -> None:
+def command(shared: SharedOptions, limit: int, as_json: bool, **filters: Any) -> None:
     """Show which sources were read, by what, and with what result, newest first.
 
     Attempts are never overwritten: a source that failed and then succeeded has two.
@@ -34,7 +34,7 @@ def command(limit: int, as_json: bool, **filters: Any) -> None:
     """
     from chunksink.ingest.store import FILE_NAME, IngestStore
 
-    config = config_from(uses_sinks=False)
+    config = config_from(shared, uses_sinks=False)
     path = config.home_path / FILE_NAME
     if not path.exists():
         show(as_json, [], [Note(f"no ledger at {path} yet; chunksink ingest writes one")])

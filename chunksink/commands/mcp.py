@@ -7,15 +7,15 @@ import click
 from chunksink import __version__
 from chunksink.exits import Exit, search_errors
 from chunksink.live import LiveSearch
-from chunksink.options import access_of, config_from, index_options, require_extra
-from chunksink.session import usual_mode
+from chunksink.options import SharedOptions, access_of, config_from, index_options, require_extra
 from chunksink.sinks.custom_fields import FieldSet
+from chunksink.wiring import usual_mode
 
 
 @click.command()
 @click.option("--tenant", metavar="NAME", help="Serve only what belongs to this tenant.")
 @index_options
-def command(tenant: str | None) -> int:
+def command(shared: SharedOptions, tenant: str | None) -> int:
     """Serve the index to an assistant over standard input and output (Model Context Protocol).
 
     It has three read-only tools: `search`, `get_chunk` for a passage with the passages around it, and `describe_index`
@@ -31,7 +31,7 @@ def command(tenant: str | None) -> int:
     require_extra("mcp", "mcp")
     from chunksink.search.mcp import mcp_server
 
-    config = config_from()
+    config = config_from(shared)
     access = access_of(config, tenant)
     with closing(LiveSearch(config, every_seconds=0.5)) as live:
         server = mcp_server(live, access, search_errors(), __version__, usual_mode(config), FieldSet.of(config.fields))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chunksink.options import index_options, json_option, open_index
+from chunksink.options import SharedOptions, index_options, json_option, open_index
 from chunksink.output import Note, counted, more, named, printable, show
 from chunksink.summary import warning_lines
 
@@ -21,7 +21,7 @@ _SHOWN = 10
 @index_options
 @click.option("--adopt", is_flag=True, help="Show the plan of `sync --adopt`.")
 @json_option
-def command(adopt: bool, as_json: bool) -> None:
+def command(shared: SharedOptions, adopt: bool, as_json: bool) -> None:
     """Show what a sync would do and cost. Nothing is written to the engines, except that an interrupted switch
     of generations is completed.
 
@@ -36,7 +36,7 @@ def command(adopt: bool, as_json: bool) -> None:
       chunksink plan
       chunksink plan --json | jq .families
     """
-    with open_index() as index:
+    with open_index(shared) as index:
         print_plan(index, adopt=adopt, as_json=as_json)
 
 

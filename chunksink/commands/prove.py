@@ -8,7 +8,7 @@ import click
 import orjson
 
 from chunksink.exits import Exit, Refusal
-from chunksink.options import index_options, open_index
+from chunksink.options import SharedOptions, index_options, open_index
 from chunksink.output import Note, echo
 from chunksink.proof import VERSION, proof_of
 from chunksink.summary import recall_lines
@@ -19,7 +19,7 @@ from chunksink.summary import recall_lines
 @index_options
 @click.option("--check", is_flag=True, help="Compare with the report in FILE instead of writing it.")
 @click.option("--deep", is_flag=True, help="Also compare every vector with the cached one of its text.")
-def command(file: Path, check: bool, deep: bool) -> int:
+def command(shared: SharedOptions, file: Path, check: bool, deep: bool) -> int:
     """Write to FILE what the index was made from and what the engines contain.
 
     FILE has checksums of the partitions, counts, the model's fingerprint, a hash of Meilisearch's index settings, and a
@@ -35,7 +35,7 @@ def command(file: Path, check: bool, deep: bool) -> int:
     saved = _read(file) if check else None
     if not file.absolute().parent.is_dir():
         raise Refusal(f"there is no folder for {file}; make its folder first, or name another one", Exit.USAGE)
-    with open_index() as index:
+    with open_index(shared) as index:
         report = index.verify(deep=deep, recall=True)
         proof = proof_of(index.config, report)
     recalls = [line for name, sink in report.sinks.items() for line in recall_lines(name, sink.recall)]

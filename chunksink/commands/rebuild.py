@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from chunksink.options import engine_options, index_options, json_option, open_index, writing_options
+from chunksink.options import SharedOptions, engine_options, index_options, json_option, open_index, writing_options
 from chunksink.summary import BUILT, exit_code, print_report
 
 
@@ -41,6 +41,7 @@ from chunksink.summary import BUILT, exit_code, print_report
 @writing_options
 @json_option
 def command(
+    shared: SharedOptions,
     model: str | None,
     precision: str | None,
     as_json: bool,
@@ -68,7 +69,7 @@ def command(
                 "--fail-if-drop limits the drop that --require-eval accepts: add --require-eval FILE"
             )
         options["fail_if_drop"] = fail_if_drop
-    with open_index(model=model, precision=precision) as index:
+    with open_index(shared, model=model, precision=precision) as index:
         report = index.rebuild(**options)
     print_report(report, as_json=as_json, verb=BUILT)
     return exit_code(report)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chunksink.options import home_option, json_option, open_index
+from chunksink.options import SharedOptions, home_option, json_option, open_index
 from chunksink.output import Note, counted, show
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.option("--force", is_flag=True, help="Replace the records of the home; they are kept in a new folder there.")
 @home_option
 @json_option
-def command(file: Path, force: bool, as_json: bool) -> None:
+def command(shared: SharedOptions, file: Path, force: bool, as_json: bool) -> None:
     """Restore the backup FILE into an empty home.
 
     Every file is checked first. The engines are not touched: the next sync compares them with the restored records,
@@ -30,7 +30,7 @@ def command(file: Path, force: bool, as_json: bool) -> None:
       chunksink restore /backup/search.tar.gz && chunksink sync
       chunksink restore /backup/search.tar.gz --force
     """
-    with open_index(uses_sinks=False) as index:
+    with open_index(shared, uses_sinks=False) as index:
         restored = index.restore(file, force=force)
     show(as_json, {"file": str(file), **asdict(restored)}, _lines(restored, index.config.home))
 

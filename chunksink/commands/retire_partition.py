@@ -2,14 +2,14 @@
 
 import click
 
-from chunksink.options import index_options, open_index
+from chunksink.options import SharedOptions, index_options, open_index
 from chunksink.output import counted, note
 
 
 @click.command()
 @click.argument("key")
 @index_options
-def command(key: str) -> None:
+def command(shared: SharedOptions, key: str) -> None:
     """Retire the partition KEY, whose chunks file and manifest will not come back.
 
     The sources of a missing partition stay in the index until it is retired. Then the next sync removes those that no
@@ -21,7 +21,7 @@ def command(key: str) -> None:
     Example:
       chunksink retire-partition 2024-01
     """
-    with open_index() as index:
+    with open_index(shared) as index:
         retired = index.retire_partition(key)
     removed = counted(retired.removed, "source")
     click.echo(f"partition {key} is retired; the next sync removes {removed} that only it had")

@@ -2,13 +2,13 @@
 
 import click
 
-from chunksink.options import home_option, open_index
+from chunksink.options import SharedOptions, home_option, open_index
 from chunksink.output import note
 
 
 @click.command()
 @home_option
-def command() -> None:
+def command(shared: SharedOptions) -> None:
     """Switch back to the previous generation, in every engine, in one step.
 
     The last rebuild keeps the generation that it replaced. A rollback makes it live again as it was, with its own
@@ -18,7 +18,7 @@ def command() -> None:
     Example:
       chunksink rollback
     """
-    with open_index() as index:
+    with open_index(shared) as index:
         generation = index.rollback()
     click.echo(
         f"live again: the generation of {generation.created_at} with {generation.model.name}; `chunksink sync` brings "

@@ -8,7 +8,7 @@ from typing import Any
 import click
 import orjson
 
-from chunksink.options import config_from, home_option, json_option
+from chunksink.options import SharedOptions, config_from, home_option, json_option
 from chunksink.output import Note, counts, printable, show
 from chunksink.rebuild.run_records import UNFINISHED, RunRecord, count_runs, find_run, past_runs, read_events
 
@@ -22,7 +22,7 @@ _LENGTH = 300
 )
 @home_option
 @json_option
-def command(run_id: str | None, limit: int, as_json: bool) -> None:
+def command(shared: SharedOptions, run_id: str | None, limit: int, as_json: bool) -> None:
     """List past runs, newest first. With the ID of a run, or the beginning of an ID, show its whole record.
 
     A run writes its record as it works. One without an end was killed or is still running; `chunksink status` shows
@@ -34,7 +34,7 @@ def command(run_id: str | None, limit: int, as_json: bool) -> None:
       chunksink runs 20260131T1200
       chunksink runs --json | jq '.[] | select(.status == "failed") | .id'
     """
-    folder = config_from(uses_sinks=False).home_path
+    folder = config_from(shared, uses_sinks=False).home_path
     if run_id is not None:
         events = list(read_events(find_run(folder, run_id)))
         show(as_json, events, _event_lines(events))

@@ -20,7 +20,5 @@ def command(kind: str) -> None:
       chunksink schema chunk
       chunksink schema manifest > manifest.schema.json
     """
-    package = Path(__file__).parents[1]
-    packaged = package / "schema"  # in a wheel
-    folder = packaged if packaged.is_dir() else package.parent / "docs" / "schema"
+    folder = Path(__file__).parents[1] / "schema"
     click.echo((folder / _FILES[kind]).read_text(encoding="utf-8"), nl=False)

@@ -11,21 +11,20 @@ import click
 
 from chunksink.embeddings.errors import EmbeddingsError
 from chunksink.exits import Exit
-from chunksink.home_cache import cached_vector
 from chunksink.live import LiveSearch
-from chunksink.options import access_of, config_from, index_options, json_option
+from chunksink.options import SharedOptions, access_of, config_from, index_options, json_option
 from chunksink.output import columns, counted, note, print_json, printable, some, wrapped
 from chunksink.progress import waiting
 from chunksink.rebuild.state import Generation
 from chunksink.search.answer import Answer, SearchHit
 from chunksink.search.excerpt import beginning, excerpt
-from chunksink.search.explanation import facts, formula, is_fused, rerank_text, score_text, share_text, value_text
+from chunksink.search.explanation import facts, formula, rerank_text, score_text, share_text, value_text
 from chunksink.search.filters import parse_facets, parse_filters, parse_sort
 from chunksink.search.question import FUSIONS, KEYWORD, LEGS_OF, MODES, SEMANTIC, Mode, Question
-from chunksink.session import usual_mode
 from chunksink.settings.config import Config
 from chunksink.sinks.custom_fields import FieldSet
 from chunksink.sinks.reader import Piece
+from chunksink.wiring import cached_vector, usual_mode
 
 _TITLE_CHARACTERS = 120
 _TEXT_CHARACTERS = 240
@@ -75,6 +74,7 @@ _SPACE = re.compile(r"\s+")
 @index_options
 @json_option
 def command(
+    shared: SharedOptions,
     query: tuple[str, ...],
     mode: Mode | None,
     filters: tuple[str, ...],
@@ -103,7 +103,7 @@ def command(
       chunksink search "battery safety" --json | jq '.hits[].source_uri'
       chunksink search --limit 3 -- -zebra
     """
-    config = config_from()
+    config = config_from(shared)
     access = access_of(config, tenant)
     fields = FieldSet.of(config.fields)
     question = Question(
@@ -209,11 +209,10 @@ def _line(text: str, most: int = _TEXT_CHARACTERS) -> str:
 
 def _explanation(config: Config, generation: Generation, answer: Answer, hit: SearchHit) -> list[str]:
     """The computation of the score, then facts about the chunk, one per line."""
-    fused = is_fused(answer)
     builds = ", ".join(f"{sink} {build}" for sink, build in generation.builds.items())
     return [
-        *(f"{share.leg}: {share_text(answer, share, fused=fused)}" for share in hit.shares),
-        f"score {score_text(answer, hit, fused=fused)}: {formula(answer, fused=fused)}",
+        *(f"{share.leg}: {share_text(answer, share)}" for share in hit.shares),
+        f"score {score_text(answer, hit)}: {formula(answer)}",
         *([f"rerank: {rerank_text(hit.rerank)}"] if hit.rerank is not None else []),
         *(f"{name} {value}" for name, value in facts(hit.document) if name != "chunk"),
         *_vector(config, generation, hit),

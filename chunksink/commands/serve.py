@@ -20,7 +20,7 @@ from starlette.types import ASGIApp
 from chunksink import __version__, logs
 from chunksink.exits import Exit, Refusal, search_errors
 from chunksink.live import LiveSearch
-from chunksink.options import config_from, index_options
+from chunksink.options import SharedOptions, config_from, index_options
 from chunksink.rebuild.errors import NoGeneration
 from chunksink.search.access import EVERYTHING
 from chunksink.search.page.app import make_app
@@ -29,10 +29,10 @@ from chunksink.search.page.connections import LimitedProtocol
 from chunksink.search.page.security import Hosts
 from chunksink.search.page.site import Metrics, Site
 from chunksink.search.question import Question
-from chunksink.session import usual_mode
 from chunksink.settings.config import Config
 from chunksink.sinks.custom_fields import FieldSet
 from chunksink.status_report import page_report
+from chunksink.wiring import usual_mode
 
 _CHECK_SECONDS = 0.5
 """How often to check for changes by other processes."""
@@ -64,7 +64,7 @@ send the first to the client, and write the second into chunksink.toml, with a t
     help="Prefix to put before source names that are relative paths, so that they become links.",
 )
 @index_options
-def command(host: str, port: int, names: tuple[str, ...], source_url: str | None) -> int:
+def command(shared: SharedOptions, host: str, port: int, names: tuple[str, ...], source_url: str | None) -> int:
     """Serve a search page and its API (/api/search, described at /api/openapi.json) until Ctrl-C.
 
     It follows syncs, rebuilds and rollbacks of other processes. Without tokens in the configuration, anyone on this
@@ -80,7 +80,7 @@ def command(host: str, port: int, names: tuple[str, ...], source_url: str | None
       chunksink serve --host 0.0.0.0 --name search.example.org
       curl 'http://127.0.0.1:8765/api/search?q=battery+safety&filter=language%3Den'
     """
-    config = config_from()
+    config = config_from(shared)
     _require_web(source_url)
     with (
         _listening(host, port, open_to_all=not config.tokens) as listener,

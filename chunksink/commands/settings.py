@@ -11,17 +11,24 @@ import orjson
 from msgspec import structs
 
 from chunksink.exits import Exit, Refusal
-from chunksink.options import config_from, home_option, json_option
+from chunksink.options import SharedOptions, config_from, home_option, json_option
 from chunksink.output import Note, counted, echo, print_json, show
 from chunksink.rebuild.errors import OtherHome
 from chunksink.rebuild.locks import writing
 from chunksink.rebuild.schema import existing_home_id
-from chunksink.session import live_dimensions, open_one_sink, require_configured
 from chunksink.settings.config import Config
 from chunksink.settings.file_paths import shipped_settings_file
-from chunksink.settings.index_settings import Difference, as_file, differences, patch_of, resets, unknown
-from chunksink.settings.meilisearch_defaults import EMBEDDERS
 from chunksink.sinks.meilisearch import MeilisearchSink
+from chunksink.sinks.meilisearch.index_settings import (
+    EMBEDDERS,
+    Difference,
+    as_file,
+    differences,
+    patch_of,
+    resets,
+    unknown,
+)
+from chunksink.wiring import live_dimensions, open_one_sink, require_configured
 
 _SINK = "meilisearch"
 
@@ -45,7 +52,7 @@ def command() -> None:
 )
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @home_option
-def show_command(output: Path | None, force: bool) -> None:
+def show_command(shared: SharedOptions, output: Path | None, force: bool) -> None:
     """Print the settings of the live index, in the form of the file.
 
     Use --output instead of `>`: with `>`, the file is empty if the server does not answer.
@@ -58,7 +65,7 @@ def show_command(output: Path | None, force: bool) -> None:
     if output is not None and output.exists() and not force:
         raise Refusal(f"{output} exists: name another file, or replace it with --force", Exit.USAGE)
     # Opening the sink reads its settings file. An invalid one must not prevent `show`, which does not use it.
-    with _opened(settings_file=str(shipped_settings_file())) as (_, sink):
+    with _opened(shared, settings_file=str(shipped_settings_file())) as (_, sink):
         shown = as_file(sink.live_settings())
     if output is None:
         print_json(shown)
@@ -70,7 +77,7 @@ def show_command(output: Path | None, force: bool) -> None:
 @command.command("diff")
 @home_option
 @json_option
-def diff_command(as_json: bool) -> int:
+def diff_command(shared: SharedOptions, as_json: bool) -> int:
     """Show where the live index differs from the file. Exits with 4 when it does.
 
     Also names settings that Meilisearch does not know, and those that go back to the engine's default because the file
@@ -80,7 +87,7 @@ def diff_command(as_json: bool) -> int:
     Example:
       chunksink settings diff
     """
-    with _opened() as (config, sink):
+    with _opened(shared) as (config, sink):
         live, desired = sink.live_settings(), _desired(config, sink)
     found = differences(desired, live)
     show(as_json, _document(found), _lines(found))
@@ -91,7 +98,7 @@ def diff_command(as_json: bool) -> int:
 @command.command("apply")
 @home_option
 @json_option
-def apply_command(as_json: bool) -> None:
+def apply_command(shared: SharedOptions, as_json: bool) -> None:
     """Apply the settings of the file to the live index; only differences are sent.
 
     Meilisearch indexes again what the change affects, and answers meanwhile. An index of another home is not changed.
@@ -100,7 +107,7 @@ def apply_command(as_json: bool) -> None:
     Example:
       chunksink settings apply
     """
-    with _opened() as (config, sink), writing(config.home_path):
+    with _opened(shared) as (config, sink), writing(config.home_path):
         _require_ours(config.home_path, sink)
         live, desired = sink.live_settings(), _desired(config, sink)
         found = differences(desired, live)
@@ -125,9 +132,9 @@ def _desired(config: Config, sink: MeilisearchSink) -> dict[str, Any]:
 
 
 @contextmanager
-def _opened(**instead: Any) -> Iterator[tuple[Config, MeilisearchSink]]:
+def _opened(shared: SharedOptions, **instead: Any) -> Iterator[tuple[Config, MeilisearchSink]]:
     """The configuration and its sink, with `instead` replacing some of the sink's options."""
-    config = config_from(uses_sinks=False)
+    config = config_from(shared, uses_sinks=False)
     if _SINK not in config.sink:  # without a table, the address is only a default
         require_configured(config, (_SINK,))
     options = {**config.sink.get(_SINK, {}), **instead}

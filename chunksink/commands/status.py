@@ -10,14 +10,14 @@ from typing import Any, Literal
 import click
 
 from chunksink.exits import errors_as_refusals
-from chunksink.options import config_from, index_options, json_option
+from chunksink.options import SharedOptions, config_from, index_options, json_option
 from chunksink.output import counted, show
 from chunksink.rebuild.errors import NoGeneration
 from chunksink.rebuild.freshness import Freshness, freshness
 from chunksink.rebuild.state import FULL_BYTES
 from chunksink.rebuild.status import HomeStatus
-from chunksink.session import status_of
 from chunksink.status_report import SHOWN, status_lines
+from chunksink.wiring import status_of
 
 _Level = Literal["OK", "WARNING", "CRITICAL", "UNKNOWN"]
 _CODES: dict[_Level, int] = {"OK": 0, "WARNING": 1, "CRITICAL": 2, "UNKNOWN": 3}
@@ -35,7 +35,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 )
 @click.option("--max-proof-age", metavar="AGE", help="With --check: WARNING if the last verify is older, such as 24h.")
 @json_option
-def command(everything: bool, check: bool, as_json: bool, **limits: str | None) -> int:
+def command(shared: SharedOptions, everything: bool, check: bool, as_json: bool, **limits: str | None) -> int:
     """Show the live index, which sources are held and why, and whether a sync or a rebuild is due or running.
 
     All of it comes from chunksink's records and the list of partitions. No engine is asked; `chunksink verify` reads
@@ -53,10 +53,10 @@ def command(everything: bool, check: bool, as_json: bool, **limits: str | None) 
       chunksink status --json | jq -e '.current and .rebuild_due == null' && echo "nothing to do"
     """
     if check:
-        return _check(limits, as_json=as_json)
+        return _check(shared, limits, as_json=as_json)
     if any(limits.values()):
         raise click.UsageError("--max-lag, --max-sync-age and --max-proof-age need --check")
-    config = config_from()
+    config = config_from(shared)
     status = status_of(config, -1 if as_json or everything else SHOWN)
     lines = status_lines(status, config.home_path, None if everything else SHOWN)
     show(as_json, {"current": status.is_current, **asdict(status)}, lines)
@@ -70,14 +70,14 @@ class _Problem:
     message: str
 
 
-def _check(ages: Mapping[str, str | None], *, as_json: bool) -> int:
+def _check(shared: SharedOptions, ages: Mapping[str, str | None], *, as_json: bool) -> int:
     """`ages` are the limits as they were written, by option."""
     problems: list[_Problem] = []
     figures, facts = "", dict[str, Any]()
     try:
         with errors_as_refusals():
             limits = {option: _seconds(age) for option, age in ages.items() if age is not None}
-            config = config_from()
+            config = config_from(shared)
             if config.home_path.exists() and disk_usage(config.home_path).free < FULL_BYTES:
                 full = f"the disk of {config.home} is full, so runs fail and leave no record: make room"
                 problems.append(_Problem("CRITICAL", "disk_full", full))

@@ -10,20 +10,20 @@ import click
 from chunksink.commands.plan import print_plan
 from chunksink.exits import Exit, Refusal, errors_as_refusals, print_failure
 from chunksink.options import (
+    SharedOptions,
     engine_options,
     index_options,
     json_option,
     open_index,
     require_extra,
-    shared_option,
     writing_options,
 )
 from chunksink.output import note
-from chunksink.service import ALIVE, STARTED, notify
-from chunksink.session import require_chunks
+from chunksink.progress import ALIVE, STARTED, notify
 from chunksink.settings.config import Config
 from chunksink.summary import exit_code, print_report
 from chunksink.watch import BusWatch
+from chunksink.wiring import require_chunks
 
 if TYPE_CHECKING:
     from chunksink.index import Index
@@ -53,7 +53,13 @@ _MAY_PASS = (Exit.ENGINE, Exit.LOCKED)
 @writing_options
 @json_option
 def command(
-    watch: bool, dry_run: bool, as_json: bool, metrics_port: int | None, metrics_host: str | None, **options: Any
+    shared: SharedOptions,
+    watch: bool,
+    dry_run: bool,
+    as_json: bool,
+    metrics_port: int | None,
+    metrics_host: str | None,
+    **options: Any,
 ) -> int:
     """Update the index to match the chunks, with as few writes as possible.
 
@@ -78,9 +84,9 @@ def command(
         )
     if metrics_host is not None and metrics_port is None:
         raise click.UsageError("--metrics-host is the address of --metrics-port: add --metrics-port N")
-    if watch and shared_option("metrics_file"):
+    if watch and shared.metrics_file:
         raise click.UsageError("--metrics-file is written when the command ends: use --metrics-port with --watch")
-    with open_index() as index:
+    with open_index(shared) as index:
         if dry_run:
             print_plan(index, adopt=options["adopt"], as_json=as_json)
             return Exit.OK

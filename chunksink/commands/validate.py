@@ -14,7 +14,7 @@ from chunksink.chunkbus.reader import read_partition
 from chunksink.chunkbus.runlog import RunLog
 from chunksink.chunkbus.validation import Summary, Validation
 from chunksink.exits import Exit, Refusal
-from chunksink.options import config_from, index_options, json_option
+from chunksink.options import SharedOptions, config_from, index_options, json_option
 from chunksink.output import Note, counted, printable, show, some
 from chunksink.progress import progress
 from chunksink.sinks.custom_fields import FieldSet
@@ -50,6 +50,7 @@ _SHOWN_PROPOSALS = 20
 @index_options
 @json_option
 def command(
+    shared: SharedOptions,
     partitions: tuple[str, ...],
     require_source_checksum: bool | None,
     chunking: bool,
@@ -73,7 +74,7 @@ def command(
       chunksink validate --fields
       chunksink validate --json | jq '.findings[].code'
     """
-    config = config_from(uses_sinks=False, require_source_checksum=require_source_checksum)
+    config = config_from(shared, uses_sinks=False, require_source_checksum=require_source_checksum)
     root, custom = config.bus.require(), FieldSet.of(config.fields)
     keys = _chosen(root, partitions)
     total = sum(root.size_of(key) for key in keys)

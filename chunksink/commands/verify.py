@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from chunksink.exits import Exit
-from chunksink.options import index_options, json_option, open_index, writing_options
+from chunksink.options import SharedOptions, index_options, json_option, open_index, writing_options
 from chunksink.output import Note, counted, counts, echo, first, more, named, note, print_json, printable
 from chunksink.summary import exit_code, print_report, recall_lines, unbuilt_lines, unconfigured_lines
 
@@ -25,7 +25,7 @@ _SHOWN = 5
 @click.option("--repair", is_flag=True, help="Write what is missing or wrong, remove what is extra, then verify again.")
 @writing_options
 @json_option
-def command(deep: bool, repair: bool, allow_deletions: int, adopt: bool, as_json: bool) -> int:
+def command(shared: SharedOptions, deep: bool, repair: bool, allow_deletions: int, adopt: bool, as_json: bool) -> int:
     """Compare every document in the engines with the chunks, and repair differences with --repair.
 
     Documents are read through the engine's own interface; what chunksink has recorded about the engine does not count.
@@ -42,7 +42,7 @@ def command(deep: bool, repair: bool, allow_deletions: int, adopt: bool, as_json
       chunksink verify --deep --repair
       chunksink verify --json | jq '.sinks[].digest'
     """
-    with open_index() as index:
+    with open_index(shared) as index:
         report = index.verify(deep=deep)
         repaired = None
         if repair and not report.ok:

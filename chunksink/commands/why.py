@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from chunksink.exits import Exit
-from chunksink.options import index_options, json_option, open_index
+from chunksink.options import SharedOptions, index_options, json_option, open_index
 from chunksink.output import labelled, printable, show, some
 from chunksink.rebuild.state import NO_MODEL
 
@@ -21,7 +21,7 @@ _SHOWN = 3
 @click.argument("name", metavar="CHUNK_ID|FILE")
 @index_options
 @json_option
-def command(name: str, as_json: bool) -> int:
+def command(shared: SharedOptions, name: str, as_json: bool) -> int:
     """Explain everything known about one chunk. CHUNK_ID is its id, a unique beginning of it, or the id of its
     document in the engines. FILE is a name that `chunksink search` shows; its first chunk is explained.
 
@@ -35,7 +35,7 @@ def command(name: str, as_json: bool) -> int:
       chunksink why 9c1f... --json | jq '.sinks[].copy'
       chunksink search "tool return" --json | jq -r '.hits[0].chunk_id' | xargs chunksink why
     """
-    with open_index() as index:
+    with open_index(shared) as index:
         explanation = index.why(name)
     show(as_json, asdict(explanation), _lines(explanation))
     return Exit.ENGINE if any(sink.error for sink in explanation.sinks.values()) else Exit.OK

@@ -7,15 +7,12 @@ from functools import partial
 from chunksink.chunkbus.errors import ChunksinkError
 from chunksink.doctor import AGAIN, OWNER, Check, CheckProblem, check, remedies
 from chunksink.doctor.records import Live
-from chunksink.home_cache import existing_cache
 from chunksink.output import counted
 from chunksink.rebuild.embedder import cached_vectors
 from chunksink.rebuild.schema import existing_home_id
 from chunksink.rebuild.state import State
-from chunksink.session import live_dimensions, open_one_sink
 from chunksink.settings.config import Config, variable
-from chunksink.settings.errors import ConfigError
-from chunksink.settings.index_settings import UnusableSettings
+from chunksink.settings.errors import ConfigError, UnusableSettings
 from chunksink.sinks.capabilities import (
     SupportsNearest,
     SupportsPublicName,
@@ -27,6 +24,7 @@ from chunksink.sinks.capabilities import (
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.errors import BuildBroken, BuildMissing, SinkError
 from chunksink.summary import recall_line, recall_remedy
+from chunksink.wiring import existing_cache, live_dimensions, open_one_sink
 
 
 def sink(config: Config, name: str, live: Live | None) -> Iterator[Check]:

@@ -55,9 +55,9 @@ def sqlite() -> str:
 
 def configuration(config: Config) -> str:
     """Where settings come from. Variables are shown by name only, since a value may be a key."""
-    if config.file is None:
+    if config.origin.file is None:
         return "made in Python; no file was read"
-    file = Path(config.file)
+    file = Path(config.origin.file)
     variables = sorted(name for name in os.environ if name.startswith(PREFIX) or name == MEILI_URL)
     source = f"{file} can be read" if file.exists() else f"no {file}"
     if unknown := unknown_variables():

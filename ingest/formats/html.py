@@ -48,6 +48,7 @@ class HtmlFormat(DocumentFormat):
     name = "html"
     suffixes = (".html", ".htm", ".xhtml")
     mime_type = "text/html"
+    rules = "3"
     libraries = ("html-to-markdown", "lxml", "markdown-it-py")
 
     def convert(self, data: bytes, left_out: Counter[str]) -> tuple[Structure, Places]:
@@ -90,7 +91,7 @@ def decode(data: bytes) -> str:
 
 
 def parse_html(page: str) -> Any:
-    """The root element of a page. It always has a body, and no scripts, styles or templates."""
+    """The root element of a page. It always has a body, and no scripts, styles, templates or buttons."""
     from lxml import etree
 
     text = _END_OF_PAGE.sub("", _CONTROL.sub("", page)).strip() or "<p>"
@@ -102,7 +103,9 @@ def parse_html(page: str) -> Any:
         return parse_html("")
     if root.find("body") is None:
         etree.SubElement(root, "body")
-    etree.strip_elements(root, "script", "style", "template", "noscript", with_tail=False)
+    for button in root.xpath("//button[@aria-expanded]"):
+        button.tag = "span"  # the heading of a part that it opens
+    etree.strip_elements(root, "script", "style", "template", "noscript", "button", with_tail=False)
     return root
 
 
@@ -119,15 +122,22 @@ def _head_metadata(root: Any) -> dict[str, str]:
 
 
 def _main_part(body: Any) -> Any:
-    """The main part of a page, including the page's only `h1` if that is outside of it."""
+    """The main part of a page, including the page's only `h1` if that is outside of it and not the name of the site."""
     parts = body.xpath(".//main|.//*[@role='main']") or body.xpath(".//article[not(ancestor::article)]")
     if len(parts) != 1 or not _length(parts[0]):
         return _without_site(body, "nav", "search", "header", "footer", "aside")
     titles = list(body.iter("h1"))
-    if len(titles) == 1 and parts[0] not in titles[0].iterancestors():
+    if len(titles) == 1 and parts[0] not in titles[0].iterancestors() and not _is_site_name(titles[0]):
         titles[0].tail, parts[0].text = parts[0].text, None
         parts[0].insert(0, titles[0])
     return _without_site(parts[0], "nav", "search")
+
+
+def _is_site_name(heading: Any) -> bool:
+    """Whether the title of the page ends with this heading after other words: `Bees - Encyclopedia`."""
+    title = one_line(heading.getroottree().findtext(".//title") or "")
+    name = one_line("".join(heading.itertext()))
+    return title.endswith(tuple(f" {sign} {name}" for sign in "-–—|"))
 
 
 def _without_site(part: Any, *tags: str) -> Any:
@@ -244,11 +254,12 @@ def _without_marks(markdown: str, notes: list[Link | str]) -> Structure:
 
 
 def _anchor_of(heading: Any) -> str:
-    """The id of a heading, of an element in it, of an empty one before it, or of a section that begins with it."""
+    """The id of a heading, of an element in it, of an empty one before it, of an element that begins with it, or of a
+    section whose first heading it is."""
     before, outer = heading.getprevious(), heading.getparent()
-    around = [outer] if outer is not None and outer.tag != "body" else []
-    if before is not None:
-        around = [] if _length(before) else list(before.iter("*"))
+    around = [] if before is None or _length(before) else list(before.iter("*"))
+    if (before is None and outer.tag != "body") or (outer.tag == "section" and next(outer.iter(*_HEADINGS)) is heading):
+        around.append(outer)
     places = (*heading.iter("*"), *around)
     ids = (place.get("id") or (place.get("name", "") if place.tag == "a" else "") for place in places)
     return next((each for each in ids if re.fullmatch(r"\S{1,200}", each)), "")

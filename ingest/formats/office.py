@@ -239,7 +239,7 @@ class EpubFormat(DocumentFormat):
     """Books: the chapters in reading order, without the table of contents."""
 
     name = "epub"
-    rules = "3"
+    rules = "4"
     suffixes = (".epub",)
     mime_type = "application/epub+zip"
     libraries = html.HtmlFormat.libraries

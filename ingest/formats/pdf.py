@@ -21,6 +21,7 @@ from chunksink.ingest.formats.markdown.document import Structure
 from chunksink.ingest.formats.markdown.normalise import one_line
 
 _HYPHEN = re.compile("[\ufffe\x02\u00ad]\\s*")  # PDFium joins the end of a line with the next line by such a sign
+_LEADERS = re.compile(r"\.(?:\s?\.){3,}")  # between words and page numbers of a table of contents
 _ADDRESS = re.compile(r"://|www\.|@|\w\.[a-z]{2}")
 _SUSPENDED = re.compile(r"(?:und|oder|bzw|and|or|et)\b")
 _MOST_LINE_GAP = 1.5
@@ -48,7 +49,7 @@ class PdfFormat(DocumentFormat):
     mime_type = "application/pdf"
     libraries = ("pypdfium2",)
     extra = "pdf"
-    rules = "4"
+    rules = "5"
     place_name = "page"
 
     def convert(self, data: bytes, left_out: Counter[str]) -> tuple[Structure, Places]:
@@ -148,7 +149,7 @@ def _page_text(pdf: Any, number: int, left_out: Counter[str]) -> str:
     left_out[_WITHOUT_TEXT] += not text.strip() and next(page.get_objects(max_depth=2), None) is not None
     text = _HYPHEN.sub(lambda sign: "-\n" if _ends_block(textpage, sign.start()) else "\ufffe", text)
     page.close()
-    return re.sub(r"\S+", _without_hyphens, text).replace("\r\n", "\n")
+    return _LEADERS.sub(" … ", re.sub(r"\S+", _without_hyphens, text).replace("\r\n", "\n"))
 
 
 def _ends_block(textpage: Any, position: int) -> bool:

@@ -20,19 +20,19 @@ Gains = Mapping[str, int]
 Metric = Callable[[Sequence[str], Gains], float]
 
 
-def ndcg(ranked: Sequence[str], gains: Gains, depth: int = 10) -> float:
-    found = [max(0, gains.get(name, 0)) for name in ranked[:depth]]
-    best = sorted((gain for gain in gains.values() if gain > 0), reverse=True)[:depth]
+def ndcg(ranked: Sequence[str], gains: Gains) -> float:
+    found = [max(0, gains.get(name, 0)) for name in ranked[:10]]
+    best = sorted((gain for gain in gains.values() if gain > 0), reverse=True)[:10]
     return _discounted(found) / _discounted(best) if best else 0.0
 
 
-def recall(ranked: Sequence[str], gains: Gains, depth: int = 100) -> float:
+def recall(ranked: Sequence[str], gains: Gains) -> float:
     relevant = {name for name, gain in gains.items() if gain > 0}
-    return len(relevant.intersection(ranked[:depth])) / len(relevant) if relevant else 0.0
+    return len(relevant.intersection(ranked[:DEPTH])) / len(relevant) if relevant else 0.0
 
 
-def reciprocal_rank(ranked: Sequence[str], gains: Gains, depth: int = 10) -> float:
-    places = (place for place, name in enumerate(ranked[:depth], start=1) if gains.get(name, 0) > 0)
+def reciprocal_rank(ranked: Sequence[str], gains: Gains) -> float:
+    places = (place for place, name in enumerate(ranked[:10], start=1) if gains.get(name, 0) > 0)
     return 1 / next(places, float("inf"))
 
 

@@ -31,19 +31,18 @@ class Drawer:
 
 def drawers(answer: Answer) -> list[Drawer]:
     """The drawers of all hits of the page."""
-    fused = is_fused(answer)
-    whole = _longest(answer, fused=fused)
-    return [_drawer(answer, hit, whole, fused=fused) for hit in answer.hits]
+    whole = _longest(answer)
+    return [_drawer(answer, hit, whole) for hit in answer.hits]
 
 
-def _longest(answer: Answer, *, fused: bool) -> float:
+def _longest(answer: Answer) -> float:
     """The highest possible score; with one leg, the best score on the page."""
-    if not fused:
+    if not is_fused(answer):
         return max((hit.score for hit in answer.hits), default=0.0)
     return 2 / (RANK_CONSTANT + 1) if answer.fusion == "ranks" else 1.0
 
 
-def _drawer(answer: Answer, hit: SearchHit, whole: float, *, fused: bool) -> Drawer:
+def _drawer(answer: Answer, hit: SearchHit, whole: float) -> Drawer:
     shares = {share.leg: share for share in hit.shares}
     bars = []
     start = 0.0
@@ -54,9 +53,9 @@ def _drawer(answer: Answer, hit: SearchHit, whole: float, *, fused: bool) -> Dra
             bars.append(Bar(leg, False, 0.0, start, "not among its best hits"))
         else:
             percent = _percent(shares[leg].points, whole)
-            bars.append(Bar(leg, True, percent, start, share_text(answer, shares[leg], fused=fused)))
+            bars.append(Bar(leg, True, percent, start, share_text(answer, shares[leg])))
             start = round(start + percent, 2)
-    return Drawer(_reason(hit), tuple(bars), score_text(answer, hit, fused=fused), _how(answer, fused=fused))
+    return Drawer(_reason(hit), tuple(bars), score_text(answer, hit), _how(answer))
 
 
 _FOUND_BY = {"keyword": "for its words", "semantic": "for its meaning", "engine": "by the engine"}
@@ -75,9 +74,9 @@ def _percent(points: float, whole: float) -> float:
     return round(100 * min(1.0, max(0.0, points / whole)), 2)
 
 
-def _how(answer: Answer, *, fused: bool) -> str:
+def _how(answer: Answer) -> str:
     if answer.sort is not None:
-        return formula(answer, fused=fused)
+        return formula(answer)
     best = "is first" if answer.fusion == "ranks" else "has the value 1"
-    full = f"a hit that {best} in both searches" if fused else "the best hit of this page"
-    return f"{formula(answer, fused=fused)}; {full} has a full bar"
+    full = f"a hit that {best} in both searches" if is_fused(answer) else "the best hit of this page"
+    return f"{formula(answer)}; {full} has a full bar"

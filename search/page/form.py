@@ -1,6 +1,6 @@
 """The search form: the page and the API read the same fields from an address, and links repeat them."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 from urllib.parse import urlencode
@@ -138,7 +138,7 @@ def read(
     for name, values in fields.items() if strict else ():
         if _BY_NAME[name].kind != "list":
             once(name, values)
-    read_fields = {name: _READ[_BY_NAME[name].kind](_BY_NAME[name], values) for name, values in fields.items()}
+    read_fields = {name: _value(_BY_NAME[name], values) for name, values in fields.items()}
     return SearchForm(**{"mode": usual_mode, **read_fields})
 
 
@@ -148,39 +148,27 @@ def once(name: str, values: Sequence[str]) -> None:
         raise InvalidQuestion(f"{name} occurs {len(values)} times; it may occur only once")
 
 
-def _text(_: Parameter, values: list[str]) -> str:
-    return values[-1]
-
-
-def _number(parameter: Parameter, values: list[str]) -> int:
-    written = values[-1].strip()
-    number = int(written) if written.isascii() and written.isdigit() and len(written) < 10 else -1
-    if number < parameter.least or (parameter.most is not None and number > parameter.most):
-        upwards = f"{parameter.least} or more" if parameter.most is None else f"{parameter.least} to {parameter.most}"
-        raise InvalidQuestion(f"{parameter.name} must be a whole number, {upwards}, not {written!r:.100}")
-    return number
-
-
-def _yes_or_no(parameter: Parameter, values: list[str]) -> bool:
-    found = _YES_NO.get(values[-1].strip().lower())
-    if found is None:
-        raise InvalidQuestion(f"{parameter.name} must be true or false, not {values[-1]!r:.100}")
-    return found
-
-
-def _list(parameter: Parameter, values: list[str]) -> tuple[str, ...]:
-    different = tuple(dict.fromkeys(value.strip() for value in values))
-    if parameter.name == "facet" and len(different) > MOST_FACETS:
-        raise InvalidQuestion(f"{len(different)} facets were requested; at most {MOST_FACETS} are possible")
-    return different
-
-
-_READ: Mapping[Kind, Callable[[Parameter, list[str]], Any]] = {
-    "text": _text,
-    "number": _number,
-    "yes or no": _yes_or_no,
-    "list": _list,
-}
+def _value(parameter: Parameter, values: list[str]) -> Any:
+    last, written = values[-1], values[-1].strip()
+    match parameter.kind:
+        case "text":
+            return last
+        case "number":
+            number = int(written) if written.isascii() and written.isdigit() and len(written) < 10 else -1
+            least, most = parameter.least, parameter.most
+            if number < least or (most is not None and number > most):
+                upwards = f"{least} or more" if most is None else f"{least} to {most}"
+                raise InvalidQuestion(f"{parameter.name} must be a whole number, {upwards}, not {written!r:.100}")
+            return number
+        case "yes or no":
+            if (found := _YES_NO.get(written.lower())) is None:
+                raise InvalidQuestion(f"{parameter.name} must be true or false, not {last!r:.100}")
+            return found
+        case "list":
+            different = tuple(dict.fromkeys(value.strip() for value in values))
+            if parameter.name == "facet" and len(different) > MOST_FACETS:
+                raise InvalidQuestion(f"{len(different)} facets were requested; at most {MOST_FACETS} are possible")
+            return different
 
 
 def _several(value: Any) -> tuple[Any, ...]:

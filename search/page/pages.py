@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from chunksink.search.answer import Answer
+from chunksink.search.explanation import facts, value_text
 from chunksink.search.facets import IN_EVERY_DOCUMENT
 from chunksink.search.page import views
 from chunksink.search.page.callers import SESSION_SECONDS, Caller, Sessions
@@ -36,7 +37,15 @@ def environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    templates.filters["coded"] = coded
+    templates.filters |= {
+        "coded": coded,
+        "facts": facts,
+        "label": views.label_of,
+        "passage_url": views.chunk_url,
+        "pieces": views.pieces_of,
+        "place": views.place_of,
+        "value_text": value_text,
+    }
     for name in templates.list_templates():
         templates.get_template(name)
     return templates
@@ -92,7 +101,7 @@ class HtmlPages:
             "form": form,
             "answer": answer,
             "modes": views.modes(form) if self._site.usual_mode == "hybrid" else [],
-            "hits": self._hits(form, answer) if answer is not None else [],
+            "hits": list(zip(answer.hits, drawers(answer), strict=True)) if answer is not None else [],
             "outcome": views.outcome(answer, form) if answer is not None else "",
             "suggestions": views.suggestions(answer, form) if answer is not None else [],
             "updated": views.ago(updated_at) if answer is not None else "",
@@ -104,13 +113,6 @@ class HtmlPages:
             if answer is not None and answer.more and further + form.limit <= MOST_HITS
             else None,
         }
-
-    def _hits(self, form: SearchForm, answer: Answer) -> list[Any]:
-        shown = [
-            views.hit_view(number, hit, form, self._site.source_url)
-            for number, hit in enumerate(answer.hits, start=form.offset + 1)
-        ]
-        return list(zip(shown, drawers(answer), strict=True))
 
     async def chunk(self, request: Request) -> Response:
         caller = caller_of(request)

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from chunksink.search import question
 from chunksink.search.answer import Answer, SearchHit, Surrounded
 from chunksink.search.excerpt import BEFORE, beginning, ending, excerpt, has_markdown
-from chunksink.search.explanation import facts, value_text
+from chunksink.search.explanation import value_text
 from chunksink.search.facets import IN_EVERY_DOCUMENT
 from chunksink.search.link import link_of, locator_of, name_of, section_of
 from chunksink.search.page.form import SearchForm
@@ -47,28 +47,6 @@ class PlaceView:
 
 
 @dataclass(frozen=True)
-class HitView:
-    number: int
-    chunk_id: str
-    place: PlaceView
-    fields: tuple[tuple[str, str], ...]
-    pieces: tuple[Piece, ...]
-    badges: tuple[tuple[str, int], ...]
-    weak: bool
-    passage_url: str
-    facts: tuple[tuple[str, str], ...]
-    same_text: tuple["OtherSource", ...]
-
-
-@dataclass(frozen=True)
-class OtherSource:
-    """Another source of the same text."""
-
-    place: PlaceView
-    passage_url: str
-
-
-@dataclass(frozen=True)
 class Choice:
     """A value of a facet; `condition` is the filter that selects it."""
 
@@ -92,24 +70,8 @@ class PassageView:
     chosen: bool
 
 
-def hit_view(number: int, hit: SearchHit, form: SearchForm, source_url: str | None) -> HitView:
-    return HitView(
-        number=number,
-        chunk_id=hit.chunk_id,
-        place=place_of(hit.document, source_url),
-        fields=tuple((label_of(name), value_text(value)) for name, value in hit.fields.items()),
-        pieces=_excerpt(hit),
-        badges=tuple(hit.ranks.items()),
-        weak=hit.weak,
-        passage_url=chunk_url(hit.chunk_id, form),
-        facts=tuple(facts(hit.document)),
-        same_text=tuple(
-            OtherSource(place_of(other, source_url), chunk_url(other.chunk_id, form)) for other in hit.same_text
-        ),
-    )
-
-
-def _excerpt(hit: SearchHit) -> tuple[Piece, ...]:
+def pieces_of(hit: SearchHit) -> tuple[Piece, ...]:
+    """The excerpt of a hit. Without found words it is one line."""
     pieces = excerpt(hit.snippet, hit.document)
     if not any(piece.match for piece in pieces):
         return (Piece(_line(pieces)),)
@@ -234,13 +196,9 @@ def outcome(answer: Answer, form: SearchForm) -> str:
 
 def suggestions(answer: Answer, form: SearchForm) -> list[str]:
     """Queries to try next: with misspelt words corrected, and without quotes if no text contains the phrase."""
+    corrected = respelled(form.q, answer.suggestions)
     relaxed = without_quotes(form.q) if not answer.hits and phrases_of(form.q) else ""
-    return [query for query in (_corrected(answer, form), relaxed) if query]
-
-
-def _corrected(answer: Answer, form: SearchForm) -> str:
-    text = respelled(form.q, answer.suggestions)
-    return text if text != form.q else ""
+    return [query for query in (corrected, relaxed) if query not in ("", form.q)]
 
 
 def ago(moment: str) -> str:

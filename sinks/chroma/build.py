@@ -18,6 +18,9 @@ REQUEST_BYTES = 32 * 2**20  # a server accepts 40 MiB
 _SAMPLES = 20
 """How many vectors `_require_vectors` reads."""
 
+_Write = tuple[Document, Vectors, bool]
+"""A document, its vector, and whether to rewrite it even if the build seems to have it."""
+
 
 class ChromaBuild:
     def __init__(self, handle: Handle, store_text: bool) -> None:
@@ -52,16 +55,16 @@ class ChromaBuild:
 
     def replace(self, families: Sequence[Family]) -> int:
         latest = self._replacements.begin(families)
-        by_id: dict[str, tuple[Document, Vectors, bool]] = {}  # an id in two families goes to the later one
+        by_id: dict[str, _Write] = {}  # an id in two families goes to the later one
         for family in latest:
             usable, refused = with_usable_vectors(family)
             self._replacements.refuse(refused)
-            for document, vector in usable:
-                by_id[document.id] = document, vector, document.id in family.rewrite
-        documents, vectors, rewritten = zip(*by_id.values(), strict=True) if by_id else ((), (), ())
-        width = len(vectors[0]) if vectors else 0
+            by_id |= {one.id: (one, vector, one.id in family.rewrite) for one, vector in usable}
+        writes = list(by_id.values())
+        width = len(writes[0][1]) if writes else 0
+        documents = [document for document, *_ in writes]
         parts = rows.request_slices(documents, width, min(self._handle.opened().most, PAGE), REQUEST_BYTES)
-        sent = sum(self._write(documents[part], vectors[part], rewritten[part]) for part in parts)
+        sent = sum(self._write(writes[part]) for part in parts)
         # `flush` looks for surplus documents of all these families, even if they seem new: that costs 1 % of the write.
         self._replacements.add(latest)
         return sent
@@ -109,40 +112,41 @@ class ChromaBuild:
     def close(self) -> None:
         self._handle.close()
 
-    def _write(self, documents: Sequence[Document], vectors: Sequence[Vectors], rewritten: Sequence[bool]) -> int:
+    def _write(self, writes: Sequence[_Write]) -> int:
         """Send the documents that differ from the stored ones, and return how many. For a document with the same vector
         inputs, only metadata are sent, which leaves the vector graph unchanged. A refused request is halved until the
         refused document is isolated."""
+        whole: list[tuple[Document, Vectors]] = []
+        metadata_only: list[Document] = []
         try:
             with self._handle.calling() as collection:
-                found: Any = collection.get(ids=[document.id for document in documents], include=["metadatas"])
+                found: Any = collection.get(ids=[document.id for document, *_ in writes], include=["metadatas"])
                 old = {id: metadata or {} for id, metadata in zip(found["ids"], found["metadatas"], strict=True)}
-                whole, metadata_only = [], []
-                for row, document in enumerate(documents):
-                    known = {} if rewritten[row] else old.get(document.id, {})
+                for document, vector, rewrite in writes:
+                    known = {} if rewrite else old.get(document.id, {})
                     if any(known.get(name) != value for name, value in rows.vector_inputs(document).items()):
-                        whole.append(row)
+                        whole.append((document, vector))
                     elif known.get("document_hash") != document.document_hash:
-                        metadata_only.append(row)
+                        metadata_only.append(document)
                 if metadata_only:
                     collection.update(
-                        ids=[documents[row].id for row in metadata_only],
-                        metadatas=[rows.metadata(documents[row], old[documents[row].id]) for row in metadata_only],
+                        ids=[one.id for one in metadata_only],
+                        metadatas=[rows.metadata(one, old[one.id]) for one in metadata_only],
                     )
                 if whole:
                     collection.upsert(
-                        ids=[documents[row].id for row in whole],
-                        embeddings=np.stack([vectors[row] for row in whole]),
-                        metadatas=[rows.metadata(documents[row], old.get(documents[row].id, ())) for row in whole],
-                        documents=[documents[row].text for row in whole] if self._store_text else None,
+                        ids=[one.id for one, _ in whole],
+                        embeddings=np.stack([vector for _, vector in whole]),
+                        metadatas=[rows.metadata(one, old.get(one.id, ())) for one, _ in whole],
+                        documents=[one.text for one, _ in whole] if self._store_text else None,
                     )
         except RefusedData as error:
-            if len(documents) == 1:
-                self._replacements.refuse([RefusedDocument(documents[0].id, documents[0].parent_id, str(error))])
+            if len(writes) == 1:
+                [(document, *_)] = writes
+                self._replacements.refuse([RefusedDocument(document.id, document.parent_id, str(error))])
                 return 0
-            middle = len(documents) // 2
-            halves = (slice(middle), slice(middle, None))
-            return sum(self._write(documents[half], vectors[half], rewritten[half]) for half in halves)
+            middle = len(writes) // 2
+            return self._write(writes[:middle]) + self._write(writes[middle:])
         return len(whole) + len(metadata_only)
 
     def _ids_of(self, parent_ids: Sequence[str]) -> Iterator[str]:

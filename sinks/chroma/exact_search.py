@@ -5,7 +5,7 @@ visits the vectors of all tenants, so one tenant's results would depend on the o
 and is faster for a tenant. Reading vectors is slow, so those of tenants are cached while the collection is open.
 """
 
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -44,13 +44,7 @@ class Candidates:
         return Candidates([self.ids[row] for row in rows], self.vectors[rows])
 
 
-Read = Callable[["Collection", Sequence[Filter], dict[str, "Candidates | None"]], "Candidates | None"]
-"""Reads the documents of a collection that pass some filters; None if they should not be compared exactly."""
-
-
-def of_few(
-    collection: "Collection", filters: Sequence[Filter], _known: dict[str, "Candidates | None"], *, more_than: int
-) -> Candidates | None:
+def of_few(collection: "Collection", filters: Sequence[Filter], more_than: int) -> Candidates | None:
     """The documents that pass the filters. None if over 1,000 pass, or if no more pass than the graph has found
     (`more_than`): then the comparison could add nothing."""
     candidates = _read(collection, filters, _FEW)

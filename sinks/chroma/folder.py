@@ -15,6 +15,7 @@ from chunksink.sinks.chroma import client, seal, turns
 from chunksink.sinks.chroma.errors import translate_errors
 from chunksink.sinks.chroma.handle import Handle, Opened, collection_in, metadata_of
 from chunksink.sinks.contract import Marker
+from chunksink.sinks.errors import on_failure
 
 COLLECTION = "chunks"
 _ROWS_A_TURN = 1000
@@ -77,23 +78,16 @@ class Folder:
     def _connect(self, path: Path, *, writing: bool, initial: dict[str, Any] | None) -> Opened:
         client.import_chromadb()
         unlock = seal.check(path, writing=writing)
-        try:
-            with self._turn(path, writing), translate_errors(str(path)):
-                sealed = seal.snapshot(path)
-                engine = client.open_folder(path.resolve())
-                try:
-                    if sealed is not None and not writing:
-                        seal.renew(path)
-                    collection = collection_in(engine, COLLECTION, str(path), initial)
-                    most = engine.get_max_batch_size() if initial else min(engine.get_max_batch_size(), _ROWS_A_TURN)
-                    if writing:
-                        seal.invalidate(path)
-                except BaseException:
-                    engine.close()  # type: ignore[attr-defined]
-                    raise
-        except BaseException:
-            unlock()
-            raise
+        with on_failure(unlock), self._turn(path, writing), translate_errors(str(path)):
+            sealed = seal.snapshot(path)
+            engine = client.open_folder(path.resolve())
+            with on_failure(engine.close):  # type: ignore[attr-defined]
+                if sealed is not None and not writing:
+                    seal.renew(path)
+                collection = collection_in(engine, COLLECTION, str(path), initial)
+                most = engine.get_max_batch_size() if initial else min(engine.get_max_batch_size(), _ROWS_A_TURN)
+                if writing:
+                    seal.invalidate(path)
 
         def release(handle: Handle) -> None:
             try:

@@ -111,7 +111,7 @@ class ChromaReader:
         more results are requested."""
         compare = partial(self._compare, vector, limit, filters, families)
         is_of_tenant = any(one.field == "tenant_key" for one in filters)
-        if is_of_tenant and (of_tenant := compare(exact_search.of_tenant)) is not None:
+        if is_of_tenant and (of_tenant := compare()) is not None:
             return of_tenant
         requested = limit
         while True:
@@ -132,9 +132,8 @@ class ChromaReader:
             if not without_text or len(hits) >= limit or len(found) < requested:
                 break
             requested = limit + 2 * (len(found) - len(hits))
-        of_few = partial(exact_search.of_few, more_than=len(found))
-        if len(found) < requested and (compared := compare(of_few)) is not None:
-            return compared
+        if len(found) < requested and (of_few := compare(more_than=len(found))) is not None:
+            return of_few
         return hits[:limit], len(found) - len(parents)
 
     def _compare(
@@ -143,13 +142,17 @@ class ChromaReader:
         limit: int,
         filters: Sequence[Filter],
         families: FamiliesOf,
-        read: exact_search.Read,
+        more_than: int | None = None,
     ) -> tuple[list[Hit], int] | None:
-        """As `_search`, by exact search in the candidates that `read` returns. None if `read` returns None."""
+        """As `_search`, by exact search: in the tenant's documents or, with `more_than`, in few documents. None if that
+        would add nothing or take too long."""
         with self._in_use() as handle:
             with handle.calling() as collection:
                 handle.mark_loaded()
-                compared = read(collection, filters, handle.tenants)
+                if more_than is None:
+                    compared = exact_search.of_tenant(collection, filters, handle.tenants)
+                else:
+                    compared = exact_search.of_few(collection, filters, more_than)
                 changed = handle.may_have_changed()
             if compared is None:
                 return None

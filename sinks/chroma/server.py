@@ -12,7 +12,7 @@ from chunksink.sinks.chroma.client import close_server, open_server
 from chunksink.sinks.chroma.errors import Address, no_chroma, translate_errors
 from chunksink.sinks.chroma.handle import Handle, Opened, collection_in, metadata_of
 from chunksink.sinks.contract import Marker
-from chunksink.sinks.errors import BuildMissing, without_secrets
+from chunksink.sinks.errors import BuildMissing, on_failure, without_secrets
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI
@@ -89,14 +89,11 @@ class Server:
 
     def _connect(self, build_id: str, timeout: float, initial: dict[str, Any] | None) -> Opened:
         client = self._open(timeout)
-        try:
+        with on_failure(partial(close_server, client)):
             self._require_chroma(client)
             with translate_errors(self._where):
                 collection = collection_in(client, self._prefix + build_id, self._where, initial)
                 return Opened(collection, client, client.get_max_batch_size(), lambda _: close_server(client))
-        except BaseException:
-            close_server(client)
-            raise
 
     def _require_chroma(self, client: "ClientAPI") -> None:
         """Raise `Refused` early: Chroma's client accepts any JSON and fails on it later."""

@@ -19,7 +19,7 @@ from chunksink.sinks.chroma import rows
 from chunksink.sinks.chroma.client import module_command, module_environment
 from chunksink.sinks.contract import Marker, Stored
 from chunksink.sinks.document import Family
-from chunksink.sinks.errors import BuildBroken
+from chunksink.sinks.errors import BuildBroken, on_failure
 from chunksink.sinks.payload import slices_by_size
 
 ANSWER_SECONDS = 300.0
@@ -100,11 +100,8 @@ class WorkerBuild:
         self._worker = worker
         self._page = partial(worker.call, "page")
         self._open = True
-        try:
+        with on_failure(worker.end):
             worker.call("create", marker)
-        except BaseException:
-            worker.end()
-            raise
 
     def __getattr__(self, name: str) -> Any:
         if name not in _FORWARDED:

@@ -22,7 +22,7 @@ import orjson
 import sqlite_utils
 
 from chunksink.sinks.document import LISTS, Document
-from chunksink.sinks.errors import BuildBroken, BuildMissing
+from chunksink.sinks.errors import BuildBroken, BuildMissing, on_failure
 from chunksink.sinks.fts.errors import translate_errors
 
 T = TypeVar("T")
@@ -186,14 +186,11 @@ def connect(
             timeout=30,
             factory=Connection,
         )
-        try:
+        with on_failure(connection.close):
             connection.row_factory = sqlite3.Row
             if mode == "rw":
                 _check_layout(connection, path)
             prepare(connection)
-        except BaseException:
-            connection.close()
-            raise
         return connection
 
 

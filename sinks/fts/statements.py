@@ -59,8 +59,8 @@ PREFIX_WEIGHT = 0.5
 """The weight of longer words that begin with the last word of the query. It is below 1, because the last word may be
 complete."""
 JOINED_WEIGHT = 0.5
-"""The weight of a joined word (dry-run) whose parts are adjacent, and of a compound. It counts in addition to those of
-the parts."""
+"""The weight of a joined word (dry-run) whose parts are adjacent, of a compound, and of the whole query. It counts in
+addition to those of the parts."""
 _INCOMPLETE = 0.85
 """In short queries, the factor of a row that lacks one of the words, or has none of them in its text: a match in the
 title says little, because all passages of a source have the same title."""
@@ -84,9 +84,9 @@ def _pairs(run: str) -> list[str]:
     return [run[i : i + 2] for i in range(len(run) - 1)] if len(run) > 2 else [run]
 
 
-def scores(runs: Sequence[str], tenant: Tenant | None, *, needed: int = 1, lacking: float = 1.0) -> ScorePart:
+def scores(runs: Sequence[str], needed: int, tenant: Tenant | None) -> ScorePart:
     """Rows with any of the runs, scored by BM25 without its length norm: lengths are unavailable here. A row with fewer
-    than `needed` runs gets the factor `lacking`."""
+    than `needed` runs counts a little less."""
     table = "documents_trigrams"
     rows = str(tenant.lengths(table).rows) if tenant else f"(SELECT count(*) FROM {table}_docsize)"
     owned = f"WHERE {tenant.owns('place.doc')}" if tenant else ""
@@ -94,7 +94,7 @@ def scores(runs: Sequence[str], tenant: Tenant | None, *, needed: int = 1, lacki
         "WITH weights AS (SELECT part.key AS part, place.doc AS row, "
         f"sum(CASE place.col {_WEIGHT} END) AS weight FROM {_PLACES} {owned} GROUP BY 1, 2), "
         f"spread AS (SELECT part, {_IDF}({rows}, count(*)) AS idf FROM weights GROUP BY 1) "
-        f"SELECT row, sum(idf * weight * {K1 + 1} / (weight + {K1})) * iif(count(*) >= {needed}, 1, {lacking}) "
+        f"SELECT row, sum(idf * weight * {K1 + 1} / (weight + {K1})) * iif(count(*) >= {needed}, 1, {_INCOMPLETE}) "
         "AS score FROM weights JOIN spread USING (part) GROUP BY row"
     )
     return statement, [json.dumps(list(runs)), *(tenant.values if tenant else ())]
@@ -162,14 +162,14 @@ def score_parts_of(query: Query, prefix_weight: float, tenant: Tenant | None) ->
         parts["words"] = [_words(query, tenant)]
         if query.prefix:
             parts["words"].append(_preferring_text(query, expressions.longer(query), tenant, prefix_weight))
-        for terms in filter(None, (query.joined, query.compounds)):
+        for terms in filter(None, (query.joined, query.compounds, query.verbatim)):
             parts["words"].append(match("documents_fts", expressions.words(terms), tenant, JOINED_WEIGHT))
         if attached := with_attached_words(query, tenant):
             parts["words"].append(attached)
     if query.runs:
         short = short_runs(query)
         needed = len(short) if len(short) <= FEW else 1
-        parts["runs"] = [scores(short, tenant, needed=needed, lacking=_INCOMPLETE)]
+        parts["runs"] = [scores(short, needed, tenant)]
         if whole := expressions.any_of([run for run in query.runs if len(run) > 2][:MAX_TERMS]):
             parts["runs"].append(match("documents_trigrams", whole, tenant))
     return parts

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 import msgspec
 
 from chunksink.settings.errors import ConfigError
-from chunksink.settings.index_settings import find_settings_file, load_index_settings
 from chunksink.settings.secret import key_in
 from chunksink.sinks.meilisearch.build import Limits, MeilisearchBuild
+from chunksink.sinks.meilisearch.index_settings import find_settings_file, load_index_settings
 from chunksink.sinks.meilisearch.reader import MeilisearchReader
 from chunksink.sinks.meilisearch.sink import MeilisearchSink
 from chunksink.sinks.registry import read_options, source_of

@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from chunksink.settings.meilisearch_defaults import EMBEDDERS
 from chunksink.sinks.contract import NO_PARENT, Marker, RefusedDocument, Stored
 from chunksink.sinks.document import Document, Family, Vectors
 from chunksink.sinks.errors import BuildMissing, Refused, RefusedData, SinkError
 from chunksink.sinks.meilisearch import rows, tasks
 from chunksink.sinks.meilisearch.errors import TooLarge
+from chunksink.sinks.meilisearch.index_settings import EMBEDDERS
 from chunksink.sinks.meilisearch.indexes import EMBEDDER, Indexes, marker_in, with_marker
 from chunksink.sinks.meilisearch.tasks import Payload, PendingWork, Row
 from chunksink.sinks.payload import Replacements, batches, slices_by_size, with_usable_vectors

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from chunksink.settings.addresses import server_address
 from chunksink.settings.secret import checked
-from chunksink.sinks.errors import BuildMissing, Refused, RefusedData
+from chunksink.sinks.errors import BuildMissing, Refused, RefusedData, on_failure
 from chunksink.sinks.meilisearch.errors import answer_error, not_meilisearch, translate_errors
 
 if TYPE_CHECKING:
@@ -45,13 +45,10 @@ class Connection:
     @cached_property
     def http(self) -> "httpx.Client":
         client = self._client()
-        try:
+        with on_failure(client.close):
             with self.translate_errors():
                 answer = client.get("/version")
             self._check(answer)
-        except BaseException:
-            client.close()
-            raise
         return client
 
     @cached_property

@@ -16,13 +16,12 @@ from functools import partial
 from time import monotonic, sleep
 from typing import Any
 
-from chunksink.settings.index_settings import differences
-from chunksink.settings.meilisearch_defaults import EMBEDDERS
 from chunksink.sinks.build_folders import check_build_id
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import BuildMissing, NotConfirmed, Refused, RefusedData
 from chunksink.sinks.meilisearch import rows, tasks
 from chunksink.sinks.meilisearch.connection import Connection
+from chunksink.sinks.meilisearch.index_settings import EMBEDDERS, differences
 
 MARKER = "chunksinkmarker"
 NOTES = "chunksinksettings"
@@ -157,18 +156,19 @@ class Indexes:
         """Move the public name to the build `new` in one step. Checks first: a repeated swap would swap back."""
         self.drain()
         live = next((index for index in self._all() if index.name == self.public), None)
-        leftover = live if live is not None and self._is_leftover(live) else None
-        live = live if leftover is None else None
-        if live is not None and live.marker is not None and live.marker.build_id == new:
+        is_leftover = live is not None and self._is_leftover(live)
+        marker = None if live is None or is_leftover else live.marker
+        if marker is not None and marker.build_id == new:
             return
         found = self.find(new)
-        if leftover is not None:
-            self._remove(leftover.name)
-        if live is not None and live.marker is None:
+        if is_leftover:
+            self._remove(self.public)
+            live = None
+        if live is not None and marker is None:
             raise self._foreign()
-        if live is not None and live.marker is not None and live.marker.build_id != old:
+        if marker is not None and marker.build_id != old:
             raise Refused(
-                f"index {self.public} of Meilisearch at {self.connection.where} is build {live.marker.build_id}, not "
+                f"index {self.public} of Meilisearch at {self.connection.where} is build {marker.build_id}, not "
                 f"{old}: choose another index name, or run the command again"
             )
         # If the public name is free, the index is renamed to it.
@@ -206,15 +206,9 @@ class Indexes:
         return marker is not None and marker.build_id == build_id
 
     def drop(self, build_id: str) -> None:
-        while True:
-            try:
-                name = self.find(build_id).name
-            except BuildMissing:
-                return
-            try:
-                self._remove(name)
-            except BuildMissing:
-                return
+        with suppress(BuildMissing):
+            while True:
+                self._remove(self.find(build_id).name)
 
     def _remove(self, name: str) -> None:
         self._single_tasks.run(f"delete {name}", partial(self.connection.control.delete_index, name))

@@ -4,13 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from chunksink.chunkbus.canonical import json_hash
-from chunksink.settings.index_settings import complete, differences, patch_of, unknown
-from chunksink.settings.meilisearch_defaults import DEFAULTS, EMBEDDERS
 from chunksink.sinks.capabilities import ChangedSettings
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import BuildMissing, Refused, RefusedData
 from chunksink.sinks.meilisearch.build import Limits, MeilisearchBuild
 from chunksink.sinks.meilisearch.connection import Connection
+from chunksink.sinks.meilisearch.index_settings import DEFAULTS, EMBEDDERS, complete, differences, patch_of, unknown
 from chunksink.sinks.meilisearch.indexes import EMBEDDER, NOTES, Indexes, marker_in, with_marker, without_marker
 from chunksink.sinks.meilisearch.reader import MeilisearchReader
 

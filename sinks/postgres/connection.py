@@ -15,7 +15,7 @@ from pgvector.psycopg import register_vector
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from chunksink.sinks.errors import Refused
+from chunksink.sinks.errors import Refused, on_failure
 from chunksink.sinks.postgres.errors import connect_error, overdue, translate_errors
 
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -70,25 +70,21 @@ class Server:
             connection = psycopg.connect(info, autocommit=True)
         except psycopg.Error as error:
             raise connect_error(error, self.where) from None  # the cause may show the password
-        try:
-            self._require_version(connection)
+        with on_failure(connection.close):
+            if connection.info.server_version < _OLDEST:
+                raise Refused(f"PostgreSQL at {self.where} is too old: chunksink needs version 15 or later")
             with translate_errors(self.where):
                 prepare_vectors(connection)
-        except BaseException:
-            connection.close()
-            raise
         return connection
-
-    def _require_version(self, connection: Connection) -> None:
-        if connection.info.server_version < _OLDEST:
-            raise Refused(f"PostgreSQL at {self.where} is too old: chunksink needs version 15 or later")
 
 
 def wrong_url(url: str) -> str | None:
     """Why the option `url` is not an address; None if it is one. The address itself may contain a password."""
     try:
-        conninfo_to_dict(url)
-    except psycopg.Error:
+        for host in str(conninfo_to_dict(url).get("host", "")).split(","):
+            if not host.startswith("/"):  # the folder of a socket
+                host.encode("idna")  # as a connection does
+    except (psycopg.Error, UnicodeError):
         return "`url` must be postgresql://USER@HOST:PORT/DATABASE, or empty for PGHOST and libpq's other variables"
     return None
 
@@ -150,14 +146,11 @@ class Connections:
 
     def _opened(self) -> Connection:
         connection = self._server.connect()
-        try:
+        with on_failure(connection.close):
             connection.execute(_READS_ONLY)
             with suppress(psycopg.Error):  # an old pgvector has no iterative scan
                 connection.execute(f"SET hnsw.ef_search = {_EF_SEARCH}")
                 connection.execute("SET hnsw.iterative_scan = strict_order")
-        except BaseException:
-            connection.close()
-            raise
         return connection
 
     def _return(self, connection: Connection) -> None:

@@ -40,7 +40,7 @@ def order(sort: Sort) -> sql.Composable:
     direction = sql.SQL("DESC NULLS LAST" if sort.descending else "ASC NULLS LAST")
     if not sort.field.startswith(CUSTOM):
         column = sql.Identifier(sort.field)
-        value: sql.Composable = sql.SQL("lower({})").format(column) if _type(sort.field) == "text" else column
+        value: sql.Composable = sql.SQL("lower({})").format(column) if COLUMN_TYPES[sort.field] == "text" else column
         return sql.SQL("{} {}").format(value, direction)
     field, name = _custom(sort.field), sql.Literal(sort.field.removeprefix(CUSTOM))
     return sql.SQL("{} {direction}, lower(fields->>{}) {direction}").format(_number(field), name, direction=direction)
@@ -49,14 +49,17 @@ def order(sort: Sort) -> sql.Composable:
 def members(field: str) -> sql.Composable:
     """A table expression with the values of a field in its column `value`."""
     if field.startswith(CUSTOM):
-        return _members_of(_custom(field))
+        # Any value but a list counts as its only member.
+        return sql.SQL(
+            "jsonb_array_elements(CASE jsonb_typeof({0}) WHEN 'array' THEN {0} ELSE jsonb_build_array({0}) END)"
+        ).format(_custom(field))
     column = sql.Identifier(field)
-    listed = column if _type(field) == "text[]" else sql.SQL("ARRAY[{}]").format(column)
+    listed = column if COLUMN_TYPES[field] == "text[]" else sql.SQL("ARRAY[{}]").format(column)
     return sql.SQL("unnest({})").format(listed)
 
 
 def _of_column(one: Filter) -> Condition:
-    column, kind = sql.Identifier(one.field), _type(one.field)
+    column, kind = sql.Identifier(one.field), COLUMN_TYPES[one.field]
     if one.any_of is not None:
         values = [value for value in one.any_of if _is_possible(value)]
         test = "{} && %s::text[]" if kind == "text[]" else f"{{}} = ANY(%s::{kind}[])"
@@ -97,17 +100,6 @@ def _custom(field: str) -> sql.Composable:
 def _number(field: sql.Composable) -> sql.Composable:
     """The value of a custom field as a number; null for any other value."""
     return sql.SQL("CASE WHEN jsonb_typeof({0}) = 'number' THEN ({0})::float8 END").format(field)
-
-
-def _members_of(field: sql.Composable) -> sql.Composable:
-    """The members of a list; any other value counts as its only member."""
-    return sql.SQL(
-        "jsonb_array_elements(CASE jsonb_typeof({0}) WHEN 'array' THEN {0} ELSE jsonb_build_array({0}) END)"
-    ).format(field)
-
-
-def _type(field: str) -> str:
-    return COLUMN_TYPES[field]
 
 
 def _is_possible(value: Value) -> bool:

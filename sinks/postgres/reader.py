@@ -7,6 +7,7 @@ from psycopg import sql
 
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.document import Document, Vectors
+from chunksink.sinks.errors import on_failure
 from chunksink.sinks.fts.keyword_methods import KeywordMethods
 from chunksink.sinks.payload import unit
 from chunksink.sinks.postgres import schema
@@ -22,11 +23,8 @@ class PostgresReader(KeywordMethods):
 
     def __init__(self, connections: Connections, build: BuildTable) -> None:
         self._connections, self._build = connections, build
-        try:
+        with on_failure(connections.close):
             self.refresh()
-        except BaseException:
-            connections.close()
-            raise
 
     def marker(self) -> Marker | None:
         with self._connections.reserved() as connection:

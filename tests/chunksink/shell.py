@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from chunksink.chunkbus.chunk import Record
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.chunkbus.manifest import Tombstone
 from chunksink.cli import run
 from chunksink.embeddings.resolve import DEFAULT_MODEL
@@ -52,7 +52,7 @@ class Shell:
     def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str], prepared: Prepared) -> None:
         self.folder = folder
         self._prepared = prepared
-        self.root = BusRoot(folder / "chunks")
+        self.root = FolderRoot(folder / "chunks")
         self.home = folder / ".chunksink"
         self._capsys = capsys
 

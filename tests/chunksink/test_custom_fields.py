@@ -83,19 +83,6 @@ def found(shell: Shell, *arguments: str) -> list[str]:
     return [hit["source_uri"] for hit in answer(shell, *arguments)["hits"]]
 
 
-@pytest.mark.parametrize("mode", ["keyword", "semantic", "hybrid"])
-@pytest.mark.parametrize(
-    ("condition", "expected"),
-    [
-        ("due<2026-01-31T11:00:01Z", ["b.md"]),
-        ("labels=b", ["a.md", "b.md"]),
-        ("title=none", []),
-    ],
-)
-def test_filters_are_the_same_in_every_mode(tickets: Shell, mode: str, condition: str, expected: list[str]) -> None:
-    assert sorted(found(tickets, "boat", "--mode", mode, "--filter", condition)) == expected
-
-
 def test_answer_has_fields_metadata_facets_and_an_order(tickets: Shell) -> None:
     result = answer(tickets, "boat", "--sort", "-priority", "--facet", "project", "--facet", "due", "--facet", "labels")
     assert [hit["source_uri"] for hit in result["hits"]] == ["b.md", "a.md", "c.md"]

@@ -28,13 +28,6 @@ from tests.support.damaged_files import foreign
 from tests.support.rerank_server import rerank_server
 from tests.support.users import as_nobody, copy_of_nobody, take_away
 
-
-@pytest.fixture
-def built(shell: Shell) -> Shell:
-    """An index of three partitions in both embedded engines."""
-    return shell.begin("to examine", "sync", **SOURCES)
-
-
 # -- this machine ------------------------------------------------------------------------------------------------------
 
 

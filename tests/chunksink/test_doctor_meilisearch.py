@@ -7,7 +7,7 @@ import meilisearch
 import pytest
 
 from chunksink.exits import Exit
-from chunksink.settings.index_settings import find_settings_file
+from chunksink.sinks.meilisearch.index_settings import find_settings_file
 from tests.chunksink.doctor_checks import checks, is_sound, problems
 from tests.chunksink.shell import Shell
 from tests.engines.servers import MeilisearchServer

@@ -13,8 +13,8 @@ from chunksink.rebuild import spot_check
 from chunksink.rebuild.freshness import Freshness, freshness
 from chunksink.rebuild.spot_check import SpotCheck
 from chunksink.rebuild.state import State
-from chunksink.session import status_of
-from chunksink.settings.config import load_config
+from chunksink.settings.load import load_config
+from chunksink.wiring import status_of
 from tests.chunksink.shell import Shell, write
 from tests.support.bus import FEBRUARY, source
 

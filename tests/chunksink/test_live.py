@@ -3,7 +3,6 @@
 import shutil
 import sqlite3
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -25,13 +24,15 @@ from chunksink.search.errors import InvalidQuestion
 from chunksink.search.legs import Legs
 from chunksink.search.query_vectors import QueryEncoder
 from chunksink.search.question import Question
-from chunksink.settings.config import Config, load_config
+from chunksink.settings.config import Config
+from chunksink.settings.load import load_config
 from chunksink.sinks.chroma.reader import ChromaReader
 from chunksink.sinks.reader import Hit
 from chunksink.views import View, open_view
 from tests.chunksink.shell import Shell
 from tests.conftest import HEAVY
 from tests.support.bus import parent_of, source
+from tests.support.waiting import eventually
 
 A, B = source("a.md", "a cat", "a mat"), source("b.md", "a boat")
 
@@ -250,10 +251,7 @@ def test_restored_leg_is_opened_again_during_searches(built: Shell, monkeypatch:
     with closing(LiveSearch(Config(), every_seconds=0.01)) as live:
         assert list(live.search(Question("cat"), EVERYTHING).unavailable) == ["semantic"]
         aside.rename(build)
-        until = time.monotonic() + 5
-        while live.search(Question("cat"), EVERYTHING).unavailable:
-            assert time.monotonic() < until
-            time.sleep(0.02)
+        eventually(lambda: not live.search(Question("cat"), EVERYTHING).unavailable)
 
 
 def test_missing_build_that_a_sync_has_made_again_is_opened_at_once(built: Shell) -> None:

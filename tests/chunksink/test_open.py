@@ -76,7 +76,7 @@ def test_paths_in_tables_become_absolute(silent: Shell) -> None:
     here = silent.folder.resolve()
     assert config.ray is not None
     assert (config.ray.segments, config.sink["fts"]["folder"]) == (str(here / "shared"), str(here / "words"))
-    assert config.file == str(here / "chunksink.toml")
+    assert config.origin.file == str(here / "chunksink.toml")
 
 
 def test_a_path_names_a_source(silent: Shell) -> None:

@@ -1,12 +1,10 @@
-"""Vectors of queries: simultaneous queries are computed in one batch, and each gets its own vector."""
+"""Vectors of queries: computed once with the model of the live index, and cached."""
 
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -35,7 +33,6 @@ class Gate(HashEncoder):
         self.batches: list[list[str]] = []
         self.computing = threading.Event()
         self.go_on = threading.Event()
-        self.interrupted = False
         self.closed = 0
 
     def close(self) -> None:
@@ -49,9 +46,6 @@ class Gate(HashEncoder):
             raise TextRefused("not this one")
         if any("fail" in text for text in texts):
             raise EncoderOutOfMemory("too much")
-        if self.interrupted:
-            self.interrupted = False
-            raise KeyboardInterrupt
         assert not self.closed, "while it computed"
         vectors = super().encode(texts)
         for text, vector in zip(texts, vectors, strict=True):
@@ -75,41 +69,24 @@ def model(shell: Shell, gate: Gate) -> Iterator[QueryModel]:
         yield queries.of(shell.live().model, shell.live().encoder)
 
 
-def asked_at_once(model: QueryModel, gate: Gate, first: str, others: Sequence[str]) -> list[Any]:
-    """The result or the error of each query. All but the first arrive while the first is computed."""
-
-    def ask(text: str) -> Any:
-        arrived.release()
-        try:
-            return model(text)
-        except Exception as error:
-            return error
-
-    arrived = threading.Semaphore(0)
-    with ThreadPoolExecutor(1 + len(others)) as pool:
-        answers = [pool.submit(ask, first)]
-        assert gate.computing.wait(SECONDS)
-        answers += [pool.submit(ask, text) for text in others]
-        for _ in range(1 + len(others)):
-            assert arrived.acquire(timeout=SECONDS)
-        while set(others) - set(model._waiting):
-            time.sleep(0.001)
-        gate.go_on.set()
-        return [answer.result(SECONDS) for answer in answers]
-
-
-def test_queries_during_a_batch_form_the_next_batch(model: QueryModel, gate: Gate) -> None:
-    others = [f"query {number}" for number in range(6)]
-    vectors = asked_at_once(model, gate, "first", others)
-    assert gate.batches[0][0] == "first"
-    assert [sorted(batch) for batch in gate.batches[1:]] == [others]
+def test_vector_of_a_query_is_computed_once(model: QueryModel, gate: Gate) -> None:
+    gate.go_on.set()
+    vector = model("a query")
     plain = HashEncoder(dimension=gate.dimension, name=gate.info.name)
-    assert np.array_equal(vectors, plain.encode(["first", *others]))
-    assert model("query 3") is vectors[4]  # from the cache
-    assert len(gate.batches) == 2
+    assert np.array_equal(vector, plain.encode(["a query"])[0])
+    assert model("a query") is vector
+    assert len(gate.batches) == 1
 
 
-def test_first_batch_measures_the_similarity_of_unrelated_texts(model: QueryModel, gate: Gate) -> None:
+def test_queries_at_once_get_their_own_vectors(model: QueryModel, gate: Gate) -> None:
+    gate.go_on.set()
+    texts = [f"query {number}" for number in range(40)]
+    with ThreadPoolExecutor(8) as pool:
+        vectors = list(pool.map(model, texts))
+    assert np.array_equal(vectors, HashEncoder(dimension=gate.dimension, name=gate.info.name).encode(texts))
+
+
+def test_first_query_measures_the_similarity_of_unrelated_texts(model: QueryModel, gate: Gate) -> None:
     gate.go_on.set()
     assert model.floor() is None
     model("first")
@@ -121,57 +98,30 @@ def test_first_batch_measures_the_similarity_of_unrelated_texts(model: QueryMode
     assert model.floor() == floor
 
 
-def test_batch_is_limited_and_has_no_duplicates(model: QueryModel, gate: Gate) -> None:
-    others = [f"query {number}" for number in range(20)]
-    asked_at_once(model, gate, "first", ["first", *others, *others])
-    assert [len(batch) for batch in gate.batches[1:]] == [16, 4]
+def test_refused_query_starts_no_pause(model: QueryModel, gate: Gate) -> None:
+    gate.go_on.set()
+    with pytest.raises(TextRefused):
+        model("refuse me")
+    assert model("another") is not None
 
 
-def test_refused_query_does_not_affect_its_batch(model: QueryModel, gate: Gate) -> None:
-    answers = asked_at_once(model, gate, "first", ["a", "refuse me", "b"])
-    assert [isinstance(answer, TextRefused) for answer in answers] == [False, False, True, False]
-    assert model("c") is not None  # a refusal starts no pause
-
-
-def test_failed_batch_raises_in_every_waiting_thread(model: QueryModel, gate: Gate) -> None:
-    """Each thread gets its own exception: one that is raised repeatedly grows with every question."""
-    answers = asked_at_once(model, gate, "first", ["a", "fail", "b"])
-    assert [isinstance(answer, EncoderOutOfMemory) for answer in answers] == [False, True, True, True]
+def test_failure_starts_a_pause(model: QueryModel, gate: Gate) -> None:
+    """Each query gets its own exception: one that is raised repeatedly grows with every question."""
+    gate.go_on.set()
     errors = []
-    for _ in range(2):
+    for text in ("fail", "later", "later"):
         with pytest.raises(EncoderOutOfMemory, match=r"^too much$") as failed:
-            model("later")
+            model(text)
         errors.append(failed.value)
-    assert errors[0] is not errors[1]
-    assert len(gate.batches) == 2
-
-
-def test_interrupted_query_does_not_affect_the_others(model: QueryModel, gate: Gate) -> None:
-    gate.interrupted = True
-    ended = []
-
-    def ask(text: str) -> Any:
-        try:
-            return model(text)
-        except KeyboardInterrupt:
-            ended.append(text)
-
-    with ThreadPoolExecutor(3) as pool:
-        first = pool.submit(ask, "first")
-        assert gate.computing.wait(SECONDS)
-        others = [pool.submit(ask, text) for text in ("first", "second")]
-        while "second" not in model._waiting:
-            time.sleep(0.001)
-        gate.go_on.set()
-        first.result(SECONDS)
-        assert all(other.result(SECONDS) is not None for other in others)
-    assert (ended, model._waiting) == (["first"], {})
+    assert len(set(map(id, errors))) == 3
+    assert len(gate.batches) == 1
 
 
 @pytest.mark.parametrize("text", ["nothing", "nothing but nan"])
-def test_query_with_an_unusable_vector_is_refused_alone(model: QueryModel, gate: Gate, text: str) -> None:
-    answers = asked_at_once(model, gate, "first", ["a", text, "b"])
-    assert [isinstance(answer, TextRefused) for answer in answers] == [False, False, True, False]
+def test_query_with_an_unusable_vector_is_refused(model: QueryModel, gate: Gate, text: str) -> None:
+    gate.go_on.set()
+    with pytest.raises(TextRefused):
+        model(text)
     with closing(LiveSearch(Config())) as live:
         answer = live.search(Question(f"cat {text}"), EVERYTHING)
     assert [hit.text for hit in answer.hits] == ["a cat"]
@@ -218,7 +168,7 @@ def test_moved_model_is_loaded_from_its_new_place(shell: Shell, gate: Gate) -> N
         assert queries.of(live.model, live.encoder) is not queries.of(live.model, moved)
 
 
-def test_close_during_a_batch_waits_for_it(model: QueryModel, gate: Gate) -> None:
+def test_close_during_a_query_waits_for_it(model: QueryModel, gate: Gate) -> None:
     with ThreadPoolExecutor(1) as pool:
         answer = pool.submit(model, "first")
         assert gate.computing.wait(SECONDS)

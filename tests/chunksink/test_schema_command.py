@@ -16,7 +16,7 @@ from tests.conftest import ROOT
 def test_schema_when_the_kind_is_known_is_the_published_one(kind: str, file: str, shell: Shell) -> None:
     ended = shell("schema", kind)
     assert ended.code == Exit.OK
-    assert json.loads(ended.out) == json.loads((ROOT / "docs" / "schema" / file).read_text(encoding="utf-8"))
+    assert json.loads(ended.out) == json.loads((ROOT / "chunksink" / "schema" / file).read_text(encoding="utf-8"))
 
 
 def test_schema_when_the_kind_is_unknown_is_a_usage_error(shell: Shell) -> None:

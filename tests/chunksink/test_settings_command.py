@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from chunksink.exits import Exit
-from chunksink.settings.index_settings import differences, load_index_settings
 from chunksink.sinks.conformance.samples import marker
 from chunksink.sinks.meilisearch import MeilisearchSink
+from chunksink.sinks.meilisearch.index_settings import differences, load_index_settings
 from tests.chunksink.shell import Shell
 from tests.conftest import ROOT
 from tests.engines.servers import MeilisearchServer

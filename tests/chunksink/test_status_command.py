@@ -212,14 +212,6 @@ def config(home: Home) -> Config:
     return Config(home=str(home.folder), chunks=str(home.root.path), sinks=("fts", "memory"))
 
 
-def test_page_counts_a_source_for_two_engines_once(home: Home, config: Config) -> None:
-    commit(home.root, "p3", source("d.md", "a dog"))
-    with home.session() as session:
-        session.refresh()
-    figures = {figure.label: figure.value for figure in page_report(config).figures}
-    assert figures["To be synced"] == "1"
-
-
 def test_failed_verify_does_not_hide_the_last_one(home: Home, config: Config) -> None:
     with RunLog(home.folder, "verify") as log:
         log.finish("ok", sinks={"fts": {"chunks": 4}})

@@ -19,7 +19,7 @@ from chunksink.compute import worker
 from chunksink.compute.ray import RayCompute
 from chunksink.embeddings.encoder import Vectors
 from chunksink.embeddings.settings import EncoderSettings
-from chunksink.rebuild.session import Session, Stage, silent
+from chunksink.rebuild.session import Session, Stage
 from chunksink.settings.ray import RayOptions
 from tests.embeddings.helpers import HashEncoder
 from tests.support.home import Home, Wrap
@@ -104,7 +104,7 @@ class RayHome(Home):
         return self
 
     @contextmanager
-    def session(self, wrap: Wrap = lambda sink: sink, stage: Stage = silent) -> Iterator[Session]:
+    def session(self, wrap: Wrap = lambda sink: sink, stage: Stage | None = None) -> Iterator[Session]:
         with super().session(wrap, stage) as session:
             config = structs.replace(session.config, engine="ray", ray=self.options)
             with closing(RayCompute(config, open_encoder=self.open_encoder)) as compute:

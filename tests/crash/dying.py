@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import chunksink.options  # noqa: F401  as in every command: without file handles, it could not be imported any more
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.exits import Refusal, errors_as_refusals
 from chunksink.rebuild import executor
 from chunksink.rebuild.flip import roll_back
@@ -151,7 +151,7 @@ def main(
     executor.EMBEDDED_AT_ONCE = executor.WRITTEN_AT_ONCE = 2
     act_at(module, owner, method, call, when, act)
     with ending_as_a_command():
-        SCENARIOS[scenario](home_in(Path(home), BusRoot(Path(chunks))))
+        SCENARIOS[scenario](home_in(Path(home), FolderRoot(Path(chunks))))
 
 
 @contextmanager

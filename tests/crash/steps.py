@@ -32,9 +32,9 @@ OURS = (
     Step("chunksink.rebuild.intake", "Intake", "_note_misnamed", "held"),
     Step("chunksink.rebuild.catalog_rows", "", "_move", "sync"),
     Step("chunksink.rebuild.intake", "Intake", "_reject", "held"),
-    Step("chunksink.rebuild.catalog", "Catalog", "decide", "sync"),
-    Step("chunksink.rebuild.catalog", "Catalog", "note_projected", "sync"),
-    Step("chunksink.rebuild.catalog", "Catalog", "_forget_other_projection", "projection"),
+    Step("chunksink.rebuild.intake", "", "decide", "sync"),
+    Step("chunksink.rebuild.catalog", "Catalog", "note_hashes", "sync"),
+    Step("chunksink.rebuild.intake", "Intake", "_forget_other_projection", "projection"),
     Step("chunksink.rebuild.catalog", "Catalog", "read_again", "moved"),
     Step("chunksink.rebuild.catalog", "Catalog", "retire", "retire"),
     Step("chunksink.rebuild.plan", "Plan", "_compare", "sync"),
@@ -95,7 +95,7 @@ STEPS = (*OURS, *sink_steps("fts"), *sink_steps("jsonl"))
 
 # Functions of rebuild/ that write only temporary data, or are parts of a step above.
 NO_STEPS = {
-    "family_versions.py:decide": "within Catalog.decide",
+    "family_versions.py:decide": "as the step intake.decide",
     "scan.py:_insert": "temporary tables",
     "scan.py:run": "temporary tables",
     "scan.py:_read": "temporary tables",

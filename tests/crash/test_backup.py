@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from chunksink.backup import backup, restore
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.exits import Exit
 from tests.conftest import HEAVY
 from tests.crash import dying
@@ -68,7 +68,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @pytest.fixture(scope="module")
 def expected(prepared: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    fresh = home_in(tmp_path_factory.mktemp("fresh") / "home", BusRoot(prepared().root.path))
+    fresh = home_in(tmp_path_factory.mktemp("fresh") / "home", FolderRoot(prepared().root.path))
     fresh.rebuild()
     return digests(fresh)
 

@@ -20,11 +20,11 @@ from typing import Any
 
 import pytest
 
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.exits import Exit
 from chunksink.rebuild import executor
 from chunksink.rebuild.errors import HomeLocked
-from chunksink.rebuild.locks import held_locks, writing
+from chunksink.rebuild.locks import WriterLock, held_locks
 from chunksink.sinks.contract import Build, Sink
 from tests.conftest import HEAVY, ROOT
 from tests.crash import dying
@@ -118,7 +118,7 @@ def digests(home: Home) -> dict[str, str]:
 _oracles: dict[str, dict[str, str]] = {}
 
 
-def oracle(root: BusRoot, folder: Path) -> dict[str, str]:
+def oracle(root: FolderRoot, folder: Path) -> dict[str, str]:
     """The content after a rebuild into an empty home. It is computed once for a bus with the same bytes."""
     files = sorted(path for path in root.path.rglob("*") if path.is_file())
     content = hashlib.sha256(repr([(path.relative_to(root.path), path.read_bytes()) for path in files]).encode())
@@ -254,7 +254,7 @@ def test_run_when_stopped_at_a_step_keeps_readers_served(
     if step.scenario not in TAKES_AWAY:
         readers_find_every_source(home)
     if "writer" in held_locks(home.folder):
-        with pytest.raises(HomeLocked), writing(home.folder, 0):
+        with pytest.raises(HomeLocked), WriterLock(home.folder)(0):
             pass
     assert time.monotonic() - started < READERS_WAIT
     os.kill(process.pid, then)

@@ -226,12 +226,12 @@ def test_folder_without_permission_is_named(tmp_path: Path) -> None:
         VectorCache.open(tmp_path / "vectors.db")
 
 
-@pytest.mark.parametrize("form", ["sha256:" + "ab" * 32, "AB" * 32, bytes.fromhex("ab" * 32)])
-def test_text_hash_in_every_accepted_form_is_read(form: str | bytes) -> None:
+@pytest.mark.parametrize("form", ["sha256:" + "ab" * 32, "AB" * 32])
+def test_text_hash_in_every_accepted_form_is_read(form: str) -> None:
     assert raw_key(form) == b"\xab" * 32
 
 
-@pytest.mark.parametrize("form", ["", "sha256:", "ab" * 31, "zz" * 32, "md5:" + "ab" * 32, b"x", "ab" * 32 + "\n", 5])
+@pytest.mark.parametrize("form", ["", "sha256:", "ab" * 31, "zz" * 32, "md5:" + "ab" * 32, "ab" * 32 + "\n"])
 def test_text_hash_in_any_other_form_is_refused(form: str) -> None:
     with pytest.raises(BadReference):
         raw_key(form)

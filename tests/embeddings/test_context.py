@@ -9,7 +9,7 @@ import pytest
 from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.context import context_before, context_hash, context_of
 from chunksink.embeddings.encoder import Passage
-from chunksink.embeddings.maintenance import drop, find_surplus, rows_of_texts, verify
+from chunksink.embeddings.maintenance import drop, rows_of_texts, unneeded_rows, verify
 from chunksink.embeddings.references import embedding_ref, raw_key
 from chunksink.embeddings.stats import lengths, show
 from chunksink.embeddings.tokens import Layout, cut
@@ -143,8 +143,8 @@ def test_surplus_is_found_by_text_and_context_and_forgotten_by_text(cache: Vecto
     encoder = HashEncoder(embed_context=CONTEXT)
     items = [passage(text, context) for text in ("a", "b") for context in ("one", "two")]
     list(vectors_for(items, encoder, cache))
-    surplus = find_surplus(cache, keys=[items[0].key], fingerprints=None)
-    assert (surplus.rows, surplus.kept_rows) == (3, 1)
+    unneeded = unneeded_rows(cache, keys=[items[0].key], fingerprints=None)
+    assert (unneeded.rows, unneeded.kept_rows) == (3, 1)
     drop(cache, rows_of_texts(cache, [text_hash("a")]))
     assert [item.cached for item in vectors_for(items, encoder, cache)] == [False, False, True, True]
 

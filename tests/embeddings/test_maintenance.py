@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from chunksink.embeddings.cache import VectorCache
-from chunksink.embeddings.maintenance import drop, find_surplus
+from chunksink.embeddings.maintenance import drop, unneeded_rows
 from chunksink.embeddings.references import embedding_ref
 from chunksink.embeddings.stats import lengths, model_limits, show, stats
 from tests.embeddings.helpers import HashEncoder, embed, numbered, tamper, text_hash
@@ -71,11 +71,11 @@ def test_surplus_is_reported_and_then_dropped(cache: VectorCache) -> None:
     live, old = HashEncoder(name="live"), HashEncoder(name="old")
     embed(numbered(3000), live, cache)
     embed(numbered(100), old, cache)
-    surplus = find_surplus(cache, keys=hashes(numbered(1000)), fingerprints=[live.fingerprint])
-    assert (surplus.rows, surplus.kept_rows, surplus.vector_bytes) == (2100, 1000, 2100 * 16 * 4)
-    assert surplus.rows_by_model == {live.fingerprint: 2000, old.fingerprint: 100}
+    unneeded = unneeded_rows(cache, keys=hashes(numbered(1000)), fingerprints=[live.fingerprint])
+    assert (unneeded.rows, unneeded.kept_rows, unneeded.vector_bytes) == (2100, 1000, 2100 * 16 * 4)
+    assert unneeded.rows_by_model == {live.fingerprint: 2000, old.fingerprint: 100}
     assert stats(cache).rows == 3100
-    drop(cache, surplus)
+    drop(cache, unneeded)
     assert [(model.name, model.rows) for model in stats(cache).models] == [("live", 1000)]
     for table in ("model", "producer"):
         assert cache.read(f"SELECT hex(fingerprint) FROM {table}") == [(live.fingerprint.upper(),)]
@@ -90,9 +90,9 @@ def test_surplus_is_reported_and_then_dropped(cache: VectorCache) -> None:
 def test_surplus_without_a_model_list_depends_on_texts_only(cache: VectorCache) -> None:
     for name in ("one", "other"):
         embed(numbered(10), HashEncoder(name=name), cache)
-    assert find_surplus(cache, keys=hashes(numbered(4)), fingerprints=None).rows == 12
-    assert find_surplus(cache, keys=hashes(numbered(4)), fingerprints=[]).rows == 20
-    assert find_surplus(cache, keys=[], fingerprints=None).kept_rows == 0
+    assert unneeded_rows(cache, keys=hashes(numbered(4)), fingerprints=None).rows == 12
+    assert unneeded_rows(cache, keys=hashes(numbered(4)), fingerprints=[]).rows == 20
+    assert unneeded_rows(cache, keys=[], fingerprints=None).kept_rows == 0
 
 
 def test_lengths_are_reported_for_sound_rows(cache: VectorCache) -> None:
@@ -138,9 +138,9 @@ def test_surplus_counts_a_row_without_a_vector(cache: VectorCache) -> None:
     embed(numbered(3), HashEncoder(), cache)
     without_constraints(cache.path)
     tamper(cache.path, "UPDATE vector SET vector = NULL WHERE id = 2")
-    surplus = find_surplus(cache, keys=[], fingerprints=None)
-    assert (surplus.rows, surplus.vector_bytes) == (3, 2 * 16 * 4)
-    drop(cache, surplus)
+    unneeded = unneeded_rows(cache, keys=[], fingerprints=None)
+    assert (unneeded.rows, unneeded.vector_bytes) == (3, 2 * 16 * 4)
+    drop(cache, unneeded)
     assert stats(cache).rows == 0
 
 
@@ -152,5 +152,5 @@ def test_failing_list_is_not_blamed_on_the_cache(cache: VectorCache) -> None:
     embed(["a"], HashEncoder(), cache)
     for error in (sqlite3.DatabaseError("somebody else's file is malformed"), OSError("somebody else's disk")):
         with pytest.raises(type(error), match="somebody else's"):
-            find_surplus(cache, keys=failing(error), fingerprints=None)
-    assert find_surplus(cache, keys=hashes(["a"]), fingerprints=None).kept_rows == 1
+            unneeded_rows(cache, keys=failing(error), fingerprints=None)
+    assert unneeded_rows(cache, keys=hashes(["a"]), fingerprints=None).kept_rows == 1

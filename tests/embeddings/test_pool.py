@@ -57,17 +57,6 @@ def test_next_run_reuses_the_encoder_until_the_pool_closes(model: EncoderSetting
     assert len(opened) == 2
 
 
-def test_pool_closed_during_a_run_keeps_no_encoder_of_it(model: EncoderSettings, opened: list[Opened]) -> None:
-    encoders = EncoderPool()
-    with encoders.lend(None) as open_encoder:
-        open_encoder(model)
-        encoders.close()
-        assert [each.closed for each in opened] == [0]
-    assert [each.closed for each in opened] == [1]
-    use(encoders, model)
-    assert len(opened) == 2
-
-
 def test_recorded_build_settings_name_the_same_encoder(model: EncoderSettings, opened: list[Opened]) -> None:
     encoders = EncoderPool()
     use(encoders, model)

@@ -1,11 +1,7 @@
 """`vectors_for`: order, deduplication, isolation of bad texts, and commits that are never lost."""
 
 import itertools
-import threading
-import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +9,6 @@ import pytest
 from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.encoder import EncodedBatch, Passage, Vectors
 from chunksink.embeddings.errors import (
-    CacheBusy,
     CacheUnavailable,
     EncoderOutOfMemory,
     EndpointUnavailable,
@@ -187,102 +182,39 @@ def test_errors_of_the_encoder_are_passed_on(cache: VectorCache) -> None:
         embed(["a"], Failing(), cache)
 
 
-def test_commits_happen_while_the_encoder_computes(cache: VectorCache, tmp_path: Path) -> None:
-    reader = VectorCache.open(cache.path, replace_damaged=False)
-    seen = []
+def test_each_batch_is_committed_before_the_next_one(cache: VectorCache) -> None:
+    committed = []
 
     class Watched(HashEncoder):
-        def encode(self, texts: Sequence[str]) -> Vectors:
-            seen.append(reader.read("SELECT count(*) FROM vector")[0][0])
-            return super().encode(texts)
+        def encode_batches(self, texts: Sequence[str], contexts: Sequence[str] = ()) -> Iterator[EncodedBatch]:
+            for batch in super().encode_batches(texts, contexts):
+                yield batch
+                committed.append((cache.count_rows(self.fingerprint), len(batch.positions)))
 
-    list(vectors_for(stream(numbered(5000)), Watched(), cache, slice_texts=5000, commit_seconds=0.0))
-    assert 0 < seen[-1] < 5000
-    reader.close()
-
-
-class Stalling(HashEncoder):
-    """Returns some vectors, then waits until it is released."""
-
-    def __init__(self, ready: int = 700) -> None:
-        super().__init__()
-        self.ready = ready
-        self.go_on = threading.Event()
-
-    def encode_batches(self, texts: Sequence[str], contexts: Sequence[str] = ()) -> Iterator[EncodedBatch]:
-        yield EncodedBatch(range(self.ready), self.encode(texts[: self.ready]), [0] * self.ready)
-        assert self.go_on.wait(30)
-        yield EncodedBatch(
-            range(self.ready, len(texts)), self.encode(texts[self.ready :]), [0] * (len(texts) - self.ready)
-        )
+    embed(numbered(1000), Watched(), cache)
+    counts, sizes = zip(*committed, strict=True)
+    assert len(counts) > 1
+    assert list(counts) == list(itertools.accumulate(sizes))
 
 
-def rows_within(seconds: float, path: Path, least: int) -> int:
-    until = time.monotonic() + seconds
-    with VectorCache.open(path, replace_damaged=False) as reader:
-        while (rows := reader.read("SELECT count(*) FROM vector")[0][0]) < least and time.monotonic() < until:
-            time.sleep(0.02)
-    return rows  # type: ignore[no-any-return]
-
-
-@pytest.mark.parametrize("failures", [0, 2], ids=["at once", "tried again when others are in the way"])
-def test_commits_happen_while_the_encoder_is_slow(
-    cache: VectorCache, monkeypatch: pytest.MonkeyPatch, failures: int
-) -> None:
-    put, busy = cache.put, [CacheBusy("somebody writes")] * failures
-
-    def busy_at_first(*arguments: Any, **named: Any) -> None:
-        if busy:
-            raise busy.pop()
-        put(*arguments, **named)
-
-    monkeypatch.setattr(cache, "put", busy_at_first)
-    encoder = Stalling()
-    run = threading.Thread(target=embed, args=(numbered(1000), encoder, cache))
-    run.start()
-    try:
-        assert rows_within(5.0, cache.path, 700) == 700
-    finally:
-        encoder.go_on.set()
-        run.join()
-    assert busy == []
-    assert cache.read("SELECT count(*) FROM vector") == [(1000,)]
-    assert not [thread for thread in threading.enumerate() if thread.name == "chunksink-commit"]
-
-
-def test_commit_that_fails_while_waiting_raises_for_the_reader(
-    cache: VectorCache, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    encoder = Stalling()
-    calls: list[str] = []
-
+def test_commit_that_fails_raises_for_the_reader(cache: VectorCache, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object, **__: object) -> None:
-        calls.append(threading.current_thread().name)
-        encoder.go_on.set()
         raise CacheUnavailable("the disk is full")
 
     monkeypatch.setattr(cache, "put", full)
     with pytest.raises(CacheUnavailable, match="the disk is full"):
-        list(vectors_for(stream(numbered(1000)), encoder, cache, commit_seconds=1.0))
-    assert calls[0] == "chunksink-commit"
-    assert calls.count("chunksink-commit") == 1
+        embed(numbered(1000), HashEncoder(), cache)
 
 
-def test_interrupt_commits_the_computed_vectors(cache: VectorCache) -> None:
-    closed = []
-
-    class Interrupted(Stalling):
+def test_interrupt_keeps_the_computed_vectors(cache: VectorCache) -> None:
+    class Interrupted(HashEncoder):
         def encode_batches(self, texts: Sequence[str], contexts: Sequence[str] = ()) -> Iterator[EncodedBatch]:
-            try:
-                yield EncodedBatch(range(self.ready), self.encode(texts[: self.ready]), [0] * self.ready)
-                raise KeyboardInterrupt
-            finally:
-                closed.append(cache.read("SELECT count(*) FROM vector"))
+            yield EncodedBatch(range(700), self.encode(texts[:700]), [0] * 700)
+            raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         embed(numbered(1000), Interrupted(), cache)
     assert cache.read("SELECT count(*) FROM vector") == [(700,)]
-    assert closed == [[(0,)]]
 
 
 def test_stream_is_read_one_window_ahead_only(cache: VectorCache) -> None:

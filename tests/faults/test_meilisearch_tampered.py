@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.rebuild.errors import OtherHome
 from chunksink.rebuild.flip import roll_back
 from chunksink.rebuild.forecast import plan_sync
@@ -23,7 +23,7 @@ from chunksink.sinks.retry import with_retries
 from tests.conftest import HEAVY
 from tests.engines.servers import MeilisearchServer, run_meilisearch
 from tests.support.bus import FEBRUARY, commit, projected, source
-from tests.support.home import Home, sinks_with
+from tests.support.home import Engines, Home, sinks_with
 from tests.support.local_engines import fts
 from tests.support.meilisearch import SETTINGS, Server, public_texts
 from tests.support.watched_sinks import Calls, Moment, watching
@@ -45,9 +45,8 @@ class Place(Server):
         self.home = self.home_in("home")
 
     def home_in(self, folder: str) -> Home:
-        home = Home(self.folder / folder, BusRoot(self.folder / "chunks"), fts, self.sink_of)
-        home.open_sink = lambda name: {"fts": fts, "meilisearch": self.sink_of}[name](home.folder)  # type: ignore[method-assign]
-        return home
+        engines: Engines = {"fts": fts, "meilisearch": self.sink_of}
+        return Home(self.folder / folder, FolderRoot(self.folder / "chunks"), *engines.values(), engines=engines)
 
     def sink_of(self, _home: Path) -> MeilisearchSink:
         return self.sink(settings=self.settings)
@@ -232,7 +231,7 @@ def test_search_of_an_index_without_its_marker_names_the_remedy(built: Place) ->
 def test_unmarked_index_of_other_documents_needs_explicit_consent(place: Place, built: Place) -> None:
     """The unmarked index of another home has the name of ours."""
     home, other = built.home, built.home_in("other")
-    other.root = BusRoot(built.folder / "theirs")
+    other.root = FolderRoot(built.folder / "theirs")
     commit(other.root, "q1", source("theirs/x.md", "x one", "x two"))
     built.do("DELETE", f"/indexes/{built.index}")
     other.rebuild()

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.exits import Exit
 from tests.conftest import need, sampled
 from tests.embeddings.endpoint import serve
@@ -109,7 +109,7 @@ def lines_with(text: str, secret: str) -> list[str]:
 
 def test_no_secret_is_shown(chroma_server: ChromaServer, tmp_path: Path) -> None:
     need("meilisearch")
-    root = BusRoot(tmp_path / "chunks")
+    root = FolderRoot(tmp_path / "chunks")
     commit(root, "p1", [*source("a.md", "a cat", "a mat"), *source("b.md", "please refuse this")])
     tokens: list[bool] = []
 

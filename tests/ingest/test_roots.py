@@ -145,13 +145,11 @@ def test_policy_of_a_moved_folder_stays(project: Bench) -> None:
     assert chunking_of_roots(project) == {"sheets": "v2"}
 
 
-def test_policy_of_roots_of_earlier_releases_is_v1_and_an_unknown_one_is_refused(project: Bench) -> None:
+@pytest.mark.parametrize("policy", ['"files_only": false', '"chunking": "v3"'], ids=["missing", "unknown"])
+def test_root_whose_policy_is_missing_or_unknown_is_refused(policy: str, project: Bench) -> None:
     project.ingest()
     file = project.bus.path / "roots.json"
-    text = file.read_text()
-    file.write_text(text.replace(' "chunking": "v1"', ' "files_only": false'))
-    assert project.ingest().written is False
-    file.write_text(text.replace('"v1"', '"v3"'))
+    file.write_text(file.read_text().replace('"chunking": "v1"', policy))
     with pytest.raises(IngestRefused):
         project.ingest()
 

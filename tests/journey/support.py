@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from chunksink.chunkbus.chunk import Record
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.cli import main
 from tests.conftest import HEAVY, ROOT
 from tests.support.bus import commit
@@ -98,4 +98,4 @@ def modules_of(folder: Path, *commands: Sequence[str]) -> list[str]:
 
 
 def write(chunks: Path, key: str, *documents: Sequence[Record]) -> None:
-    commit(BusRoot(chunks), key, [record for records in documents for record in records])
+    commit(FolderRoot(chunks), key, [record for records in documents for record in records])

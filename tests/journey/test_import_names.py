@@ -97,4 +97,4 @@ def test_wheel_installs_one_name_only(project: Path, tmp_path: Path) -> None:
     assert Path(where).is_relative_to(packages)
     assert "<Answer" in run(project, python, "main.py", **alone)
     schema = run(tmp_path, python, "-m", "chunksink", "schema", "chunk", **alone)
-    assert json.loads(schema) == json.loads((ROOT / "docs" / "schema" / "chunk.schema.json").read_text())
+    assert json.loads(schema) == json.loads((ROOT / "chunksink" / "schema" / "chunk.schema.json").read_text())

@@ -10,12 +10,13 @@ import orjson
 import pytest
 
 from chunksink.chunkbus.chunk import Record, new_chunk
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.chunkbus.identity import family_key, parent_id, tenant_id
-from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import Tombstone
 from chunksink.chunkbus.reader import read_lines
 from chunksink.rebuild import families
 from chunksink.rebuild.catalog_rows import COLUMNS, ContentOf, rows_of
+from chunksink.rebuild.family_versions import decide
 from chunksink.rebuild.intake import Intake
 from chunksink.sinks.document import Document
 from chunksink.sinks.projection import project_family
@@ -45,7 +46,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.fixture
-def synced(root: BusRoot, tmp_path: Path, read: list[str]) -> Home:
+def synced(root: FolderRoot, tmp_path: Path, read: list[str]) -> Home:
     home = Home(tmp_path / "home", root, fts)
     commit(root, "p1", [*A, *B])
     home.rebuild()
@@ -110,7 +111,7 @@ def test_lines_in_any_order_have_one_content_hash() -> None:
         {"metadata": {"tenant_id": None}},
     ],
 )
-def test_family_key_follows_its_records(root: BusRoot, fields: dict[str, Any]) -> None:
+def test_family_key_follows_its_records(root: FolderRoot, fields: dict[str, Any]) -> None:
     record = new_chunk(
         document_id="d", text="x", provenance=A[0]["provenance"], span_key=0, created_at=FEBRUARY, fields=fields
     )
@@ -128,9 +129,9 @@ def test_family_key_follows_its_records(root: BusRoot, fields: dict[str, Any]) -
 NEW_B = source("docs/b.md", "second", "an edit that is longer", version="2", at=FEBRUARY)
 
 
-def undecided(root: BusRoot, probe: CatalogProbe) -> set[str]:
+def undecided(root: FolderRoot, probe: CatalogProbe) -> set[str]:
     """The undecided families after the bus was read."""
-    Intake(root, probe.state).run()
+    Intake(root, probe.state).read()
     return {family for (family,) in probe.state.db.execute("select distinct family from undecided")}
 
 
@@ -147,14 +148,19 @@ def undecided(root: BusRoot, probe: CatalogProbe) -> set[str]:
     ],
 )
 def test_only_changed_families_are_decided(
-    before: Sequence[Record], after: Sequence[Record], changed: str, root: BusRoot, probe: CatalogProbe, tmp_path: Path
+    before: Sequence[Record],
+    after: Sequence[Record],
+    changed: str,
+    root: FolderRoot,
+    probe: CatalogProbe,
+    tmp_path: Path,
 ) -> None:
     """If the order changes, all families are decided, since the last version counts. Other families only move."""
     commit(root, "p1", before)
     probe.refresh()
     commit(root, "p1", after)
     assert undecided(root, probe) == {parent_of(f"docs/{name}.md") for name in changed}
-    probe.catalog.decide()
+    decide(probe.state.db)
     new = CatalogProbe(tmp_path / "new", root).refresh()
     for table in ("last_version", "current"):
         places = f"select family, first_offset from {table} order by family"
@@ -162,7 +168,7 @@ def test_only_changed_families_are_decided(
     new.state.db.close()
 
 
-def test_rows_of_an_unchanged_family_stay(root: BusRoot, probe: CatalogProbe) -> None:
+def test_rows_of_an_unchanged_family_stay(root: FolderRoot, probe: CatalogProbe) -> None:
     def rows() -> dict[str, int]:
         return dict(probe.state.db.execute("select chunk_id, id from chunk").fetchall())
 
@@ -176,7 +182,7 @@ def test_rows_of_an_unchanged_family_stay(root: BusRoot, probe: CatalogProbe) ->
     }
 
 
-def test_withdrawal_by_name_does_not_depend_on_history(root: BusRoot, probe: CatalogProbe, tmp_path: Path) -> None:
+def test_withdrawal_by_name_does_not_depend_on_history(root: FolderRoot, probe: CatalogProbe, tmp_path: Path) -> None:
     """Chunks of one family may have its parent_id or its key."""
     named, keyed = (source("docs/a.md", name, ids=name, parent_id=name) for name in ("x", family_key("x", None)))
     for record in (*named, *keyed):
@@ -190,7 +196,7 @@ def test_withdrawal_by_name_does_not_depend_on_history(root: BusRoot, probe: Cat
     new.state.db.close()
 
 
-def test_hashes_from_an_outdated_read_are_not_recorded(root: BusRoot, probe: CatalogProbe) -> None:
+def test_hashes_from_an_outdated_read_are_not_recorded(root: FolderRoot, probe: CatalogProbe) -> None:
     """The partition was read again meanwhile."""
 
     def noted() -> list[tuple[str | None, ...]]:
@@ -200,7 +206,7 @@ def test_hashes_from_an_outdated_read_are_not_recorded(root: BusRoot, probe: Cat
     (before,) = probe.refresh().catalog.families()
     commit(root, "p1", source("docs/a.md", "a, edited", version="2"))
     (now,) = probe.refresh().catalog.families()
-    probe.catalog.note_projected([(now.family, before.reading_id, "old hash")])
+    probe.catalog.note_hashes([(now.family, before.reading_id, "old hash")])
     assert noted() == [(None,)]
-    probe.catalog.note_projected([(now.family, now.reading_id, "hash")])
+    probe.catalog.note_hashes([(now.family, now.reading_id, "hash")])
     assert noted() == [("hash",)]

@@ -11,12 +11,11 @@ from typing import Any
 
 import pytest
 
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.embeddings.encoder import Vectors
 from chunksink.embeddings.lazy import LazyEncoder
 from chunksink.rebuild import executor
 from chunksink.rebuild.forecast import forecast, plan_sync
-from chunksink.rebuild.session import Silent
 from chunksink.rebuild.state import State
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.errors import Refused
@@ -35,7 +34,7 @@ PATIENCE = 20.0
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     monkeypatch.setattr(executor, "EMBEDDED_AT_ONCE", 1)
     monkeypatch.setattr(executor, "WRITTEN_AT_ONCE", 1)
-    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), fts, memory())
+    home = Home(tmp_path / "home", FolderRoot(tmp_path / "chunks"), fts, memory())
     commit(home.root, "p1", [record for number in range(3) for record in source(f"docs/{number}.md", f"cat {number}")])
     return home
 
@@ -92,11 +91,11 @@ def test_progress_advances_while_one_batch_is_embedded(home: Home, monkeypatch: 
     home.encoder.at_once = 1
     reported: list[tuple[int, int]] = []
 
-    class Recording(Silent):
+    class Recording:
         def advance(self, amount: int) -> None:
             reported.append((amount, len(home.encoder.asked)))
 
-    home.rebuild(stage=lambda name, _total, _unit: nullcontext(Recording() if name == "index" else Silent()))
+    home.rebuild(stage=lambda name, _total, _unit: nullcontext(Recording() if name == "index" else None))
     assert sum(amount for amount, _ in reported) == 3
     assert reported[0][1] < len(home.encoder.asked) == 3
 
@@ -105,14 +104,14 @@ def test_progress_counts_every_document(home: Home) -> None:
     stages: list[tuple[str, int | None, str]] = []
     reported: dict[str, list[int]] = {}
 
-    class Recording(Silent):
+    class Recording:
         def __init__(self, name: str) -> None:
             self.name = name
 
         def advance(self, amount: int) -> None:
             reported.setdefault(self.name, []).append(amount)
 
-    def stage(name: str, total: int | None, unit: str) -> AbstractContextManager[Silent]:
+    def stage(name: str, total: int | None, unit: str) -> AbstractContextManager[Any]:
         stages.append((name, total, unit))
         return nullcontext(Recording(name))
 
@@ -140,7 +139,7 @@ def stocked(home: Home) -> Home:
     return home
 
 
-class Counting(Silent):
+class Counting:
     def __init__(self) -> None:
         self.total = 0
 
@@ -155,7 +154,7 @@ def test_sinks_that_lack_different_sources_are_filled_without_a_cache(stocked: H
     for file in stocked.folder.glob("vectors.db*"):
         file.unlink()
     bar = Counting()
-    stocked.sync(scan=True, stage=lambda name, _total, _unit: nullcontext(bar if name == "index" else Silent()))
+    stocked.sync(scan=True, stage=lambda name, _total, _unit: nullcontext(bar if name == "index" else None))
     assert sorted(stocked.encoder.asked) == ["more 2", "text 2"]
     assert bar.total == 4
     wanted = projected(*SOURCES)
@@ -166,7 +165,7 @@ def test_live_build_without_vectors_gets_none_until_rebuilt(tmp_path: Path) -> N
     """For example a Meilisearch that was configured without vectors at first."""
     sink = MemorySink()
     sink.wants_vectors = False
-    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), lambda _home: sink)
+    home = Home(tmp_path / "home", FolderRoot(tmp_path / "chunks"), lambda _home: sink)
     commit(home.root, "p1", SOURCES[0])
     home.rebuild()
     sink.wants_vectors = True

@@ -147,7 +147,7 @@ def test_build_broken_while_written_is_created_again_by_the_next_run(home: Home,
     file.write_bytes(b"half of what it was" * 500)
     looked = home.plan_sync()
     assert looked.empty == {"fts": "its build broke while it was written; a sync writes all of it again"}
-    outcome = home.sync(only_plan=looked.hash)
+    outcome = home.sync(plan_hash=looked.hash)
     assert (sinks_with(outcome, "made_again"), outcome.failed) == (["fts"], {})
     require_sound(home, tmp_path)
 

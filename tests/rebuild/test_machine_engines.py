@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from tests.conftest import HEAVY
 from tests.engines.servers import MeilisearchServer, without_leftovers
 from tests.support.home import Home
@@ -42,7 +42,7 @@ class InEngines:
     def home(self, folder: Path) -> Home:
         index = self.prefix + uuid.uuid4().hex[:8]
         shutil.copytree(self.folder / "chunks", folder / "chunks")
-        home = Home(folder / "home", BusRoot(folder / "chunks"), chroma, meilisearch_in(self.server, index))
+        home = Home(folder / "home", FolderRoot(folder / "chunks"), chroma, meilisearch_in(self.server, index))
         home.rebuild()
         return home
 

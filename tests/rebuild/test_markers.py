@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.rebuild.errors import OtherHome
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.state import State
@@ -28,7 +28,7 @@ OURS = [source("docs/a.md", "a0", "a1"), source("docs/b.md", "b0"), source("docs
 
 
 @pytest.fixture
-def indexed(root: BusRoot, home: Home) -> Home:
+def indexed(root: FolderRoot, home: Home) -> Home:
     commit(root, "p1", [record for records in OURS for record in records])
     home.rebuild()
     return home
@@ -60,7 +60,7 @@ def repaired(home: Home, engine: str) -> Calls:
     return calls
 
 
-def test_build_of_another_home_is_refused_and_unchanged(indexed: Home, root: BusRoot) -> None:
+def test_build_of_another_home_is_refused_and_unchanged(indexed: Home, root: FolderRoot) -> None:
     sign(indexed, "fts", home_id="0" * 32)
     commit(root, "p2", source("docs/d.md", "d"))
     before, calls = indexed.contents(), Calls()
@@ -74,7 +74,7 @@ def test_build_of_another_home_is_refused_and_unchanged(indexed: Home, root: Bus
     assert marker(indexed, "fts").home_id == "0" * 32  # type: ignore[union-attr]
 
 
-def test_adopted_build_is_scanned_signed_and_updated(indexed: Home, root: BusRoot, tmp_path: Path) -> None:
+def test_adopted_build_is_scanned_signed_and_updated(indexed: Home, root: FolderRoot, tmp_path: Path) -> None:
     theirs = projected(source("docs/theirs.md", "theirs"))
     put(indexed, "fts", theirs)
     lose(indexed, "fts", projected(OURS[0])[:1])
@@ -104,7 +104,7 @@ def test_build_with_another_marker_is_scanned_and_signed(
 
 
 @pytest.mark.parametrize("after", [False, True])
-def test_run_that_ends_while_it_stamps_causes_no_scan(after: bool, indexed: Home, root: BusRoot) -> None:
+def test_run_that_ends_while_it_stamps_causes_no_scan(after: bool, indexed: Home, root: FolderRoot) -> None:
     commit(root, "p2", source("docs/new.md", "new"))
     with pytest.raises(KeyboardInterrupt):
         indexed.sync(wrap=watching("fts", Moment("sign", 1, raising(KeyboardInterrupt()), after=after)))
@@ -113,7 +113,7 @@ def test_run_that_ends_while_it_stamps_causes_no_scan(after: bool, indexed: Home
 
 
 @pytest.mark.parametrize("drifted", [True, False])
-def test_plan_does_not_write_to_the_engine(drifted: bool, indexed: Home, root: BusRoot, tmp_path: Path) -> None:
+def test_plan_does_not_write_to_the_engine(drifted: bool, indexed: Home, root: FolderRoot, tmp_path: Path) -> None:
     """The sync after it scans again, because an older copy of the build may have its present stamp."""
     if drifted:
         put(indexed, "fts", projected(source("docs/theirs.md", "theirs")))
@@ -127,7 +127,7 @@ def test_plan_does_not_write_to_the_engine(drifted: bool, indexed: Home, root: B
     planned = indexed.plan_sync(wrap=calls)
     assert {call for _, call, _ in calls} == {"scan"}
     assert indexed.plan_sync().hash == planned.hash
-    assert "fts" in sinks_with(indexed.sync(only_plan=planned.hash), "scanned")
+    assert "fts" in sinks_with(indexed.sync(plan_hash=planned.hash), "scanned")
     assert sinks_with(indexed.sync(), "scanned") == []
     if drifted:
         require_sound(indexed, tmp_path)
@@ -177,7 +177,9 @@ def test_missing_build_is_created_and_filled(indexed: Home, tmp_path: Path) -> N
     require_sound(indexed, tmp_path)
 
 
-def test_broken_build_is_reported_and_created_again_by_a_repair(indexed: Home, root: BusRoot, tmp_path: Path) -> None:
+def test_broken_build_is_reported_and_created_again_by_a_repair(
+    indexed: Home, root: FolderRoot, tmp_path: Path
+) -> None:
     file = indexed.folder / "fts" / indexed.live().builds["fts"] / FILE
     file.write_bytes(b"this is no database, whatever it is called" * 500)
     commit(root, "p2", source("docs/d.md", "d", at=FEBRUARY))

@@ -147,7 +147,7 @@ def test_reader_can_report_changed_chunks_after_another_threads_write(
 
     monkeypatch.setattr(PartitionReader, "record", beside)
     with home.session() as session, pytest.raises(PartitionChanged, match="p1"):
-        session.reader.project([parent_of(name) for name in names])
+        session.reader.hash_families([parent_of(name) for name in names])
 
 
 def test_interrupting_error_is_the_one_reported(root: BusRoot, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from secrets import token_hex
 import pytest
 
 import chunksink.sinks.meilisearch.reader as meilisearch_reader
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.rebuild.recall import GOAL, NEAREST, WORN, Recall
 from chunksink.sinks.capabilities import SupportsNearest, SupportsReader
 from chunksink.sinks.chroma import ChromaSink, Server
@@ -45,7 +45,7 @@ def drawn(tmp_path: Path) -> Callable[[Callable[[Path], Sink]], Home]:
     """A home with an index of these texts in one sink."""
 
     def build(sink: Callable[[Path], Sink]) -> Home:
-        home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), sink)
+        home = Home(tmp_path / "home", FolderRoot(tmp_path / "chunks"), sink)
         home.encoder = ENCODER
         commit(home.root, "p", [record for text in TEXTS for record in source(text, text)])
         home.rebuild()
@@ -149,7 +149,7 @@ def known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
     monkeypatch.setattr(SomeReader, "share", 1.0)
     monkeypatch.setattr(SomeReader, "vectors", 0)
     sink = SomeSink()
-    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), lambda _home: sink)
+    home = Home(tmp_path / "home", FolderRoot(tmp_path / "chunks"), lambda _home: sink)
     texts = [f"text {number}" for number in range(150)] + [f"text {number}" for number in range(10)]
     commit(home.root, "p", [record for place, text in enumerate(texts) for record in source(f"{place}.md", text)])
     home.rebuild()
@@ -198,7 +198,7 @@ def test_recall_of_an_incomplete_build_is_not_measured(known: Home) -> None:
 
 
 def test_recall_of_an_exact_search_is_not_measured(tmp_path: Path) -> None:
-    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), memory())
+    home = Home(tmp_path / "home", FolderRoot(tmp_path / "chunks"), memory())
     commit(home.root, "p", source("a.md", "a cat"))
     home.rebuild()
     assert home.verify(recall=True).sinks["memory"].recall is None

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.rebuild.errors import HomeLocked
-from chunksink.rebuild.locks import held_locks, writing
+from chunksink.rebuild.locks import WriterLock, held_locks
 from chunksink.rebuild.report import RunOutcome
 from chunksink.sinks.contract import Sink
 from tests.conftest import HEAVY, ROOT, sampled
@@ -31,13 +31,13 @@ ROUNDS, PROCESSES = (50, [2, 8]) if HEAVY else (1, [2])
 RUN = """
 import sys
 from pathlib import Path
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.rebuild import locks
 from chunksink.rebuild.errors import HomeLocked
 from tests.support.local_engines import chroma, fts
 from tests.support.home import Home
 
-home = Home(Path(sys.argv[1]), BusRoot(Path(sys.argv[2])), fts, chroma)
+home = Home(Path(sys.argv[1]), FolderRoot(Path(sys.argv[2])), fts, chroma)
 try:
     home.rebuild() if sys.argv[3] == "rebuild" else home.sync()
 except HomeLocked as error:
@@ -46,7 +46,7 @@ except HomeLocked as error:
 HELD_UP = """
 import sys
 from pathlib import Path
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from tests.support.local_engines import fts
 from tests.support.home import Home
 from tests.support.watched_sinks import Moment, watching
@@ -55,12 +55,12 @@ def pause():
     print("writing", flush=True)
     sys.stdin.readline()
 
-Home(Path(sys.argv[1]), BusRoot(Path(sys.argv[2])), fts).sync(wrap=watching("fts", Moment("replace", 1, pause)))
+Home(Path(sys.argv[1]), FolderRoot(Path(sys.argv[2])), fts).sync(wrap=watching("fts", Moment("replace", 1, pause)))
 """
 
 
 @pytest.fixture
-def home(tmp_path: Path, root: BusRoot) -> Home:
+def home(tmp_path: Path, root: FolderRoot) -> Home:
     return Home(tmp_path / "home", root, fts)
 
 
@@ -104,7 +104,7 @@ def test_stopped_run_keeps_its_lock_and_continues(home: Home) -> None:
         assert process.stdout.readline() == "writing\n"
         process.send_signal(signal.SIGSTOP)
         try:
-            with pytest.raises(HomeLocked), writing(home.folder, wait_seconds=0.5):
+            with pytest.raises(HomeLocked), WriterLock(home.folder)(0.5):
                 pass
             assert home.contents() == {"fts": projected(before)}
         finally:

@@ -7,9 +7,9 @@ import pytest
 
 from chunksink.embeddings.resolve import DEFAULT_MODEL
 from chunksink.embeddings.settings import EncoderSettings
-from chunksink.settings.config import SETTINGS, Config, load_config
+from chunksink.settings.config import SETTINGS, Config, meaning_of
 from chunksink.settings.errors import ConfigError
-from chunksink.settings.meanings import MEANINGS
+from chunksink.settings.load import load_config
 
 
 def load(tmp_path: Path, toml: str | bytes | None = None, env: dict[str, str] | None = None, **flags: object) -> Config:
@@ -38,6 +38,7 @@ def test_boolean_when_set_by_the_environment_overrides_the_file(text: str, value
     [
         ('chunk = "x"', "`chunk` (did you mean chunks?)"),
         ("zzz = 1", "`zzz`;"),
+        ('[origin]\nfile = "x"', "`origin`"),
         ('chunks = ""', "`chunks`"),
         ('home = "a\\u0000b"', "`home`"),
         ('require_source_checksum = "perhaps"', "`require_source_checksum`"),
@@ -122,8 +123,8 @@ def test_argument_when_unknown_suggests_the_nearest_setting(tmp_path: Path) -> N
         load(tmp_path, colour="red")
 
 
-def test_meanings_cover_every_setting() -> None:
-    assert list(MEANINGS) == list(SETTINGS)
+def test_every_setting_has_a_meaning() -> None:
+    assert [name for name in SETTINGS if not meaning_of(name).description] == []
 
 
 def test_defaults_of_configuration_and_encoder_agree() -> None:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from chunksink.settings.config import load_config
 from chunksink.settings.errors import ConfigError
 from chunksink.settings.file_paths import shipped_settings_file
+from chunksink.settings.load import load_config
 from chunksink.settings.rerank import RerankOptions
 
 FILE = """

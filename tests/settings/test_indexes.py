@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from chunksink.settings.config import Config, load_config, variable
+from chunksink.settings.config import Config, variable
 from chunksink.settings.errors import ConfigError
+from chunksink.settings.load import load_config
 
 SHARED = """\
 model = "shared"
@@ -149,8 +150,8 @@ def test_meili_url_when_no_sinks_are_named_makes_meilisearch_the_keyword_sink(tm
         (load(tmp_path, "", env, sinks=["fts"]), ("fts",)),
     ):
         assert (named.sinks, named.why_these_sinks) == (sinks, None)
-    assert load(tmp_path).has_default_sinks and config.has_default_sinks
-    assert not load(tmp_path, 'sinks = ["fts", "chroma"]').has_default_sinks
+    assert load(tmp_path).origin.has_default_sinks and config.origin.has_default_sinks
+    assert not load(tmp_path, 'sinks = ["fts", "chroma"]').origin.has_default_sinks
 
 
 def test_meili_url_overrides_the_file_but_not_our_own_variable(tmp_path: Path) -> None:

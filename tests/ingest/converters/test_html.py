@@ -101,6 +101,21 @@ def test_embedded_parts_and_drawings_are_counted() -> None:
     assert found.notices[0].reason == "left out: drawings and embedded parts (2), pictures without text (1)"
 
 
+def test_site_name_is_not_the_title_of_a_page() -> None:
+    title, heading = "<title>{}</title>", "<h1>The Bee\nBook</h1><main><h2>Dances</h2>Round.</main>"
+    assert page(title.format("Dances - The Bee Book") + heading).headings == [["Dances"]]
+    assert page(title.format("The Bee Book") + heading).headings == [["The Bee Book"], ["The Bee Book", "Dances"]]
+
+
+def test_buttons_are_left_out_unless_they_are_headings_of_parts() -> None:
+    button = "<button id=copy>Copy</button>"
+    found = page(f"<h2>Struct {button}</h2><pre><code>done();</code>{button}</pre><p>a {button}b")
+    assert found.text == "## Struct\n\n```\ndone();\n```\n\na b"
+    assert (found.headings[0], found.metadata.get("anchor")) == (["Struct"], None)
+    opened = "<h2><button aria-expanded=false>{}</button></h2>x"
+    assert page(opened.format("Costs") + opened.format("Time")).headings == [["Costs"], ["Time"]]
+
+
 @pytest.mark.parametrize(
     "html",
     [
@@ -124,7 +139,7 @@ def test_markdown_of_fragment_has_words_of_links_and_tables() -> None:
 
 
 _TAGS = """p div section b strong em i q mark span font small a h1 h2 h3 pre blockquote ul ol li dl dt dd
-table tr td th tbody caption details summary figure figcaption button center form br hr img var sub sup rt my-el"""
+table tr td th tbody caption details summary figure figcaption center form br hr img var sub sup rt my-el"""
 _ATTRIBUTES = ["", "", " hidden", ' style="display:none"', ' href="u.html"', ' href="#x"', " colspan=2", " id=i"]
 _LINES = (
     *("%",) * 9,
@@ -233,9 +248,12 @@ def test_address_is_as_written_from_base_of_page(base: str, written: str, addres
         ('<h2 id="Run-Steps">Run steps</h2>', "Run-Steps"),
         ('<section id="run"><h2>Run steps<a href="#run">¶</a></h2></section>', "run"),
         ('<p>before</p><a name="run"></a><h2>Run steps</h2>', "run"),
+        ('<section id="run"><span>1.9.0</span><h2>Run steps</h2></section>', "run"),
+        ('<section id="run"><h1>Run</h1><p>before</p><h2>Run steps</h2></section>', None),
         ('<div id="main"><p>before</p><h2>Run steps</h2></div>', None),
     ],
 )
 def test_heading_has_id_that_links_lead_to(html: str, anchor: str | None) -> None:
-    record = next(record for record in page(f"{html}<p>x").records if record["metadata"]["headings_path"])
+    records = page(f"{html}<p>x").records
+    record = next(record for record in records if "Run steps" in record["metadata"]["headings_path"])
     assert record["metadata"].get("anchor") == anchor

@@ -65,6 +65,11 @@ def test_hyphen_at_end_of_text_is_not_joined_with_the_footer(blank_lines: int, e
     )
 
 
+def test_leaders_of_contents_are_shortened() -> None:
+    shown = portable(pdf(lines("Bees . . . . . . 2", "Wasps.....3", "Ants . . .", ". . . . 4", "And so on... Or. . .")))
+    assert shown.text.splitlines() == ["Bees … 2", "Wasps … 3", "Ants … 4", "And so on... Or. . ."]
+
+
 def numbered_pages(*texts: str) -> bytes:
     pages = (lines("ACME", f"Page {n} of 99", *text.split("/"), "Secret", str(n)) for n, text in enumerate(texts, 7))
     return pdf(*pages)

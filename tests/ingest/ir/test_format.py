@@ -215,8 +215,8 @@ def test_read_when_fields_are_unknown_loses_none(
 # -- the published schema, and records of newer extractors
 
 
-EXAMPLES = ROOT / "docs" / "schema" / "ir-examples.jsonl"
-SCHEMA = ROOT / "docs" / "schema" / "ir-schema.json"
+EXAMPLES = ROOT / "chunksink" / "schema" / "ir-examples.jsonl"
+SCHEMA = ROOT / "chunksink" / "schema" / "ir-schema.json"
 VALIDATOR = jsonschema.Draft202012Validator(ir_schema())
 
 

@@ -14,7 +14,6 @@ from chunksink.search.page.app import make_app
 from tests.conftest import sampled
 from tests.search.page.support import Complaints, LegAnswers, served, settle, site_over, titles
 from tests.search.support import family, legs_over
-from tests.support.contrast import READABLE, contrast
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -33,6 +32,8 @@ COLOURS = """() => {
     }
     return seen;
 }"""
+READABLE = 4.5
+"""The least contrast of text of usual size (level AA)."""
 
 
 def test_typing_searches_and_back_returns_to_earlier_queries(open_page: Any) -> None:
@@ -212,6 +213,18 @@ def test_texts_have_enough_contrast(browser: Browser, address: str, scheme: Any,
     faint = [(text, round(contrast(ink, ground), 2)) for text, ink, ground in texts if contrast(ink, ground) < READABLE]
     assert faint == []
     page.close()
+
+
+def contrast(one: str, other: str) -> float:
+    """The contrast by WCAG 2 of two colours as a browser computes them, `rgb(r, g, b)`."""
+
+    def luminance(colour: str) -> float:
+        parts = [float(part) / 255 for part in colour.partition("(")[2].rstrip(")").split(",")[:3]]
+        red, green, blue = (part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
 
 
 def test_theme_follows_the_system_until_one_is_chosen(open_page: Any, address: str) -> None:

@@ -58,16 +58,16 @@ def test_snippet_of_a_text_without_spaces_begins_before_the_match() -> None:
     hit = hit_of(document(), 1.0, ())
     before = "所有权是一组规则" * 20
     found = Piece("内存", match=True)
-    assert views.hit_view(1, replace(hit, snippet=(found,)), SearchForm(), None).pieces == (found,)
+    assert views.pieces_of(replace(hit, snippet=(found,))) == (found,)
     with_snippet = replace(hit, snippet=(Piece(before), found))
-    first, *_ = views.hit_view(1, with_snippet, SearchForm(), None).pieces
+    first, *_ = views.pieces_of(with_snippet)
     assert first.text.startswith("…")
     assert before.endswith(first.text[1:])
     assert len(first.text) > 50
     [only_text] = [hit_of(one, 1.0, ()) for one in family("a.md", "Rust " + before * 3).documents]
-    (whole,) = views.hit_view(1, only_text, SearchForm(), None).pieces
+    (whole,) = views.pieces_of(only_text)
     assert len(whole.text) > 200
-    assert views.hit_view(1, hit_of(document(text=""), 1.0, ()), SearchForm(), None).pieces == (Piece(""),)
+    assert views.pieces_of(hit_of(document(text=""), 1.0, ())) == (Piece(""),)
 
 
 def test_only_sources_on_the_web_are_links(client: TestClient, legs: Legs) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.exits import Exit
 from chunksink.sinks.chroma import ChromaSink, EmbeddedChromaSink, Server
 from chunksink.sinks.conformance.samples import DIMENSIONS, hashes_in, hashes_of, marker
@@ -111,9 +111,9 @@ def test_environment_that_chroma_refuses_is_reported(tmp_path: Path, others: byt
 
 
 def is_told(tmp_path: Path, others: bytes, reason: str, **settings: str) -> None:
-    commit(BusRoot(tmp_path / "chunks"), "p1", source("pets.md", "the cat sleeps"))
+    commit(FolderRoot(tmp_path / "chunks"), "p1", source("pets.md", "the cat sleeps"))
     assert chunksink(tmp_path, "sync", **settings).code == Exit.OK
-    commit(BusRoot(tmp_path / "chunks"), "p2", source("boats.md", "the boat sails"))
+    commit(FolderRoot(tmp_path / "chunks"), "p2", source("boats.md", "the boat sails"))
     (tmp_path / ".env").write_bytes(others)
     for command, code in (("sync", Exit.USAGE), ("doctor", Exit.ENGINE)):
         ended = newly_started(tmp_path, command, **settings)

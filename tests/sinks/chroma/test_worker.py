@@ -21,6 +21,7 @@ from chunksink.sinks.document import Family
 from chunksink.sinks.errors import BuildBroken
 from tests.conftest import HEAVY, ROOT
 from tests.support.chroma import FEW
+from tests.support.waiting import eventually
 
 
 @cache
@@ -232,10 +233,7 @@ def test_killed_parent_leaves_no_writing_worker(sink: EmbeddedChromaSink, tmp_pa
         process.wait()
         build = sink.open(signed.build_id)
         found = build.count()
-        until = time.monotonic() + 30
-        while is_running(worker):
-            assert time.monotonic() < until
-            time.sleep(0.05)
+        eventually(lambda: not is_running(worker))
         assert build.count() == found
     assert 2 <= found < 6002, "or it would prove nothing"
     again = [family("long", ["0", "1"])]

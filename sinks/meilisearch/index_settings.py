@@ -10,10 +10,44 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from chunksink.settings.errors import ConfigError
+from chunksink.settings.errors import UnusableSettings
 from chunksink.settings.file_paths import SETTINGS_FILE, shipped_settings_file
-from chunksink.settings.meilisearch_defaults import DEFAULTS, EMBEDDERS, WHOLE, completed
 from chunksink.settings.sink_tables import suggestion
+
+EMBEDDERS = "embedders"
+"""This setting depends on the model; the file must not contain it."""
+
+DEFAULTS: dict[str, Any] = {
+    "displayedAttributes": ["*"],
+    "searchableAttributes": ["*"],
+    "filterableAttributes": [],
+    "sortableAttributes": [],
+    "rankingRules": ["words", "typo", "proximity", "attribute", "sort", "exactness"],
+    "stopWords": [],
+    "nonSeparatorTokens": [],
+    "separatorTokens": [],
+    "dictionary": [],
+    "synonyms": {},
+    "distinctAttribute": None,
+    "proximityPrecision": "byWord",
+    "typoTolerance": {
+        "enabled": True,
+        "minWordSizeForTypos": {"oneTypo": 5, "twoTypos": 9},
+        "disableOnWords": [],
+        "disableOnAttributes": [],
+        "disableOnNumbers": False,
+    },
+    "faceting": {"maxValuesPerFacet": 100, "sortFacetValuesBy": {"*": "alpha"}},
+    "pagination": {"maxTotalHits": 1000},
+    "searchCutoffMs": None,
+    "localizedAttributes": None,
+    "facetSearch": True,
+    "prefixSearch": "indexingTime",
+}
+"""The engine's default settings."""
+
+_WHOLE = frozenset(("synonyms", "sortFacetValuesBy"))
+"""Objects that a patch replaces instead of merging into them."""
 
 _DISTINCT = "distinctAttribute"
 _FILTERABLE = "filterableAttributes"
@@ -21,10 +55,6 @@ _DISPLAYED = "displayedAttributes"
 _ALWAYS_DISPLAYED = ("id", "parent_id")
 """Every hit must contain them, since they identify its source."""
 _SHAPES: Mapping[type, str] = {dict: "an object in braces", list: "a list in brackets"}
-
-
-class UnusableSettings(ConfigError):
-    """The file of index settings cannot be used; the message names the file and the reason."""
 
 
 @dataclass(frozen=True)
@@ -101,8 +131,17 @@ def _read(file: Path) -> dict[str, Any]:
 
 def complete(desired: Mapping[str, Any]) -> dict[str, Any]:
     """All settings that the file controls. Those that it does not name get the engine's default."""
-    settings: dict[str, Any] = completed(DEFAULTS, dict(desired))
+    settings: dict[str, Any] = _completed(DEFAULTS, dict(desired))
     return settings
+
+
+def _completed(default: Any, desired: Any) -> Any:
+    """`desired`, with defaults for missing and null values."""
+    if desired is None:
+        return default
+    if not (isinstance(default, dict) and isinstance(desired, dict)):
+        return desired
+    return {**desired, **{name: _completed(value, desired.get(name)) for name, value in default.items()}}
 
 
 def differences(desired: Mapping[str, Any], live: Mapping[str, Any]) -> list[Difference]:
@@ -118,7 +157,7 @@ def unknown(desired: Mapping[str, Any], known: Mapping[str, Any]) -> list[str]:
     """The names in `desired` that an index with the settings `known` does not have, with suggestions."""
     found = [f"{name}{suggestion(name, known)}" for name in desired if name not in known]
     for name, value in desired.items():
-        if name not in WHOLE and isinstance(value, dict) and isinstance(known.get(name), dict):
+        if name not in _WHOLE and isinstance(value, dict) and isinstance(known.get(name), dict):
             found += [f"{name}.{inner}" for inner in unknown(value, known[name])]
     return found
 
@@ -130,14 +169,14 @@ def resets(desired: Mapping[str, Any], live: Mapping[str, Any], defaults: Mappin
         value, current = desired.get(name), live.get(name)
         if value is None:
             found += [name] if name in live and not _agree(name, default, current) else []
-        elif name not in WHOLE and all(isinstance(each, dict) for each in (default, value, current)):
+        elif name not in _WHOLE and all(isinstance(each, dict) for each in (default, value, current)):
             found += [f"{name}.{inner}" for inner in resets(value, current or {}, default)]
     return found
 
 
 def _agree(name: str, desired: Any, live: Any) -> bool:
     """Whether applying `desired` would change nothing; Meilisearch merges objects."""
-    if name not in WHOLE and isinstance(desired, dict) and isinstance(live, dict):
+    if name not in _WHOLE and isinstance(desired, dict) and isinstance(live, dict):
         return all(_agree(key, value, live.get(key)) for key, value in desired.items())
     return bool(desired == live)
 

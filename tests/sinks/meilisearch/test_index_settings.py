@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from chunksink.settings.index_settings import (
-    UnusableSettings,
+from chunksink.settings.errors import UnusableSettings
+from chunksink.sinks.conformance.samples import marker
+from chunksink.sinks.meilisearch.index_settings import (
+    DEFAULTS,
     complete,
     differences,
     load_index_settings,
@@ -17,8 +19,6 @@ from chunksink.settings.index_settings import (
     unknown,
     with_required,
 )
-from chunksink.settings.meilisearch_defaults import DEFAULTS
-from chunksink.sinks.conformance.samples import marker
 from chunksink.sinks.meilisearch.indexes import without_marker
 from tests.conftest import ROOT, sampled
 from tests.engines.servers import MeilisearchServer

@@ -9,20 +9,23 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
 from chunksink.chunkbus.errors import ChunksinkError, NotABusRoot
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.runlog import RunLog
+from chunksink.embeddings.encoder import ModelInfo
+from chunksink.embeddings.errors import CacheUnavailable
+from chunksink.embeddings.references import embedding_ref
 from chunksink.embeddings.settings import EncoderSettings
 from chunksink.output import counted
 from chunksink.rebuild.catalog import Catalog
 from chunksink.rebuild.errors import InvalidBus, NoGeneration, RebuildError
 from chunksink.rebuild.intake import Intake, Workers, ignore
 from chunksink.rebuild.locks import RebuildLock, WriterLock
-from chunksink.rebuild.state import State, live_sinks
+from chunksink.rebuild.state import State, cache_file, live_sinks
 from chunksink.settings.config import CONFIG_FILE, MEILI_URL, Config, variable
 from chunksink.settings.errors import ConfigError
 from chunksink.settings.sink_tables import sink_names
@@ -34,6 +37,7 @@ from chunksink.sinks.errors import Refused, SinkError
 from chunksink.sinks.retry import Fault, RetryPolicy, with_retries
 
 if TYPE_CHECKING:
+    from chunksink.embeddings.cache import VectorCache
     from chunksink.embeddings.pool import EncoderPool
     from chunksink.rebuild.compute import Compute
     from chunksink.rebuild.session import Session, Stage
@@ -61,7 +65,7 @@ def open_session(
     """
     from chunksink.rebuild.embedder import Embedders
     from chunksink.rebuild.families import FamilyReader
-    from chunksink.rebuild.session import Session, silent
+    from chunksink.rebuild.session import Session
 
     require_configured(config, only)
     root, home = config.bus, config.home_path
@@ -72,15 +76,9 @@ def open_session(
             pass
     with ExitStack() as stack:
         log = stack.enter_context(RunLog(home, command))
-        unreachable: dict[str, SinkError] = {}
         # Sinks are opened before `state.db` is made, so that a misspelt sink does not make one.
-        sinks = _open_sinks(
-            config,
-            only or config.sinks,
-            stack,
-            partial(_report_fault, log, on_fault),
-            unreachable if tolerant else None,
-        )
+        report = partial(_report_fault, log, on_fault)
+        sinks, unreachable = _open_sinks(config, only or config.sinks, stack, report, tolerant=tolerant)
         state = stack.enter_context(State(home))
         catalog = Catalog(state)
         compute = _open_compute(config, stack)
@@ -97,7 +95,7 @@ def open_session(
             rebuild_lock=RebuildLock(home),
             log=log,
             unreachable=unreachable,
-            stage=stage or silent,
+            stage=stage,
             compute=compute,
         )
         try:
@@ -131,12 +129,10 @@ def require_chunks(root: BusRoot, home: Path) -> BusRoot:
         with suppress(RebuildError), State.existing(home) as state:
             known = [] if root.mistake else Catalog(state).known_partitions()
         if known:
-            marker = f"write an empty object {root.address}/manifest/kept"
-            step = marker if root.bucket else f"run `mkdir -p {root.manifests}`"
             raise InvalidBus(
                 f"no chunks at {root.address}, which had {counted(len(known), 'partition')}; the index is unchanged. "
                 "Bring the folder back, or name it with --chunks DIR. If all are meant to go: "
-                f"{step}, then `chunksink retire-partition KEY` for each"
+                f"{root.how_to_keep_empty}, then `chunksink retire-partition KEY` for each"
             ) from error
         raise
 
@@ -146,7 +142,7 @@ def keep_live_sinks(config: Config) -> Config:
 
     An index in fts stays there even if MEILI_URL is set, which may be meant for another program. ConfigError if the
     index is in Meilisearch and MEILI_URL is not set, even if fts has a build, too: that one may be outdated."""
-    live = live_sinks(config.home_path) if config.has_default_sinks else frozenset()
+    live = live_sinks(config.home_path) if config.origin.has_default_sinks else frozenset()
     if "meilisearch" in live and "meilisearch" not in config.sinks:
         raise ConfigError(
             f"the index in {config.home} uses meilisearch, but {MEILI_URL} is not set and no setting names sinks. "
@@ -161,8 +157,8 @@ def open_one_sink(config: Config, stack: ExitStack, name: str) -> Sink:
     try:
         return stack.enter_context(closing(registry.open_sink(name, config.home_path, config.sink.get(name, {}))))
     except ConfigError as error:
-        if config.source_of_sink_tables and str(error).startswith(f"[sink.{name}]"):
-            raise ConfigError(f"{config.source_of_sink_tables}: {error}") from error
+        if config.origin.sink_tables and str(error).startswith(f"[sink.{name}]"):
+            raise ConfigError(f"{config.origin.sink_tables}: {error}") from error
         raise
 
 
@@ -189,6 +185,31 @@ def status_of(config: Config, named: int = -1) -> "HomeStatus":
         intake = open_intake(config, state)
         due = partial(other_model, EncoderSettings.of(config), model_cache=config.model_cache_path)
         return status(state, root, intake, due, config.sinks, named=named)
+
+
+@contextmanager
+def existing_cache(config: Config, *, replace_damaged: bool = False) -> Iterator["VectorCache"]:
+    """The existing cache of vectors. With `replace_damaged`, a damaged file is set aside instead of an error."""
+    from chunksink.embeddings.cache import VectorCache
+
+    path = cache_file(config.home_path)
+    if not path.exists():
+        raise CacheUnavailable(f"there is no cache at {path}; `chunksink sync` creates it, --home names another home")
+    with VectorCache.open(path, replace_damaged=replace_damaged) as cache:
+        yield cache
+
+
+def cached_vector(config: Config, model: ModelInfo, key: str) -> dict[str, Any] | None:
+    """The `ref` and the facts of a vector, without its numbers; None if it, or the whole cache, is missing."""
+    from chunksink.embeddings.stats import show
+
+    if not cache_file(config.home_path).exists():
+        return None
+    with existing_cache(config) as cache:
+        vector = show(cache, embedding_ref(model.fingerprint, model.key(key).hex()))
+    if vector is None:
+        return None
+    return {name: getattr(vector, name) for name in ("ref", "dimension", "precision", "tokens")}
 
 
 def chunk_documents(config: Config, families: Sequence[str] | None = None) -> Iterator[Document]:
@@ -227,25 +248,27 @@ def _open_sinks(
     names: tuple[str, ...],
     stack: ExitStack,
     on_fault: Callable[[Fault], object],
-    unreachable: dict[str, SinkError] | None,
-) -> list[Sink]:
+    *,
+    tolerant: bool,
+) -> tuple[list[Sink], dict[str, SinkError]]:
     """Open these sinks. After a sink's first answer, its failed calls are retried.
 
-    A wrong address or key is an error at once; with `unreachable` the sink is listed there and left out.
+    A wrong address or key is an error at once; with `tolerant` the sink is left out, and its error returned.
     """
     policy = RetryPolicy(deadline_seconds=config.patience, documents_per_second=config.documents_per_second)
     sinks: list[Sink] = []
+    unreachable: dict[str, SinkError] = {}
     for name in dict.fromkeys(names):
         sink = open_one_sink(config, stack, name)
         try:
             sink.builds()
         except SinkError as error:
-            if unreachable is None:
+            if not tolerant:
                 raise
             unreachable[name] = error
         else:
             sinks.append(with_retries(sink, policy, on_fault=on_fault))
-    return sinks
+    return sinks, unreachable
 
 
 def _open_compute(config: Config, stack: ExitStack) -> "Compute | None":
