@@ -20,6 +20,7 @@ from chunksink.chunkbus.reader import LineBlock, read_blocks
 from chunksink.chunkbus.record_checks import CONTRACT, Rules
 from chunksink.chunkbus.scan import scan_block, scan_file
 from chunksink.chunkbus.shortage import shortage
+from chunksink.chunkbus.wording import counted
 
 RULES_VERSION = 7
 """Increase it when the same files may now have another result. All files are then read again."""
@@ -150,7 +151,7 @@ class Validation:
                 detail = f"chunk_id {repeated.chunk_id!r:.120} is also on line {repeated.earlier_line}"
                 self._report(key, repeated.line, [Problem(findings.DUPLICATE_IDS, detail)])
             for old in _reading(inventory.outdated_versions(file)):
-                retired = f"{_several(old.chunks, 'chunk')} of {_several(old.versions, 'version')}"
+                retired = f"{counted(old.chunks, 'chunk')} of {counted(old.versions, 'version')}"
                 detail = f"{retired}: not indexed, as later chunks of {old.source!r:.120} have another source_checksum"
                 self._report(key, old.line, [Problem(findings.SEVERAL_VERSIONS, detail, Severity.WARNING)])
         except _ReadFailed as error:
@@ -234,7 +235,3 @@ def _compare_with_manifest(manifest: Manifest, chunks: int, documents: int, chec
         detail = f"the chunks file is damaged or was changed after its commit: {hashes}"
         problems.append(Problem(findings.CHECKSUM_MISMATCH, detail))
     return problems
-
-
-def _several(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -16,11 +16,11 @@ from msgspec import structs
 from chunksink.chunkbus.errors import ChunksinkError, NotABusRoot
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.runlog import RunLog
+from chunksink.chunkbus.wording import counted
 from chunksink.embeddings.encoder import ModelInfo
 from chunksink.embeddings.errors import CacheUnavailable
 from chunksink.embeddings.references import embedding_ref
 from chunksink.embeddings.settings import EncoderSettings
-from chunksink.output import counted
 from chunksink.rebuild.catalog import Catalog
 from chunksink.rebuild.errors import InvalidBus, NoGeneration, RebuildError
 from chunksink.rebuild.intake import Intake, Workers, ignore

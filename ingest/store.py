@@ -24,6 +24,7 @@ from chunksink.chunkbus.reader import read_manifest
 from chunksink.chunkbus.runlog import read_run
 from chunksink.chunkbus.signature import Signature
 from chunksink.chunkbus.store import Store, write_transaction
+from chunksink.chunkbus.wording import counted
 from chunksink.ingest.codes import MEANINGS
 from chunksink.ingest.errors import IngestBusy
 
@@ -189,7 +190,7 @@ select name, count(*) over () from (
 def _named_otherwise(file: str, sources: list[tuple[str, int]]) -> str:
     names, total = [name for name, _ in sources], sources[0][1]
     more = f" and {total - len(names):,} more" if total > len(names) else ""
-    number = f"{total:,} source{'' if total == 1 else 's'}"
+    number = counted(total, "source")
     remedy = f"Ask for one: `chunksink why {shlex.quote(names[0])}`"
     return f"{file} was read as {number}: {', '.join(names)}{more}. {remedy}"
 

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from chunksink.chunkbus.folder_partitions import FolderRoot
-from chunksink.exits import Exit
+from chunksink.command_line.exits import Exit
 from tests.chunksink.test_serve_command import running
 from tests.conftest import ROOT, need
 from tests.engines.servers import ChromaServer, MeilisearchServer, PostgresServer, free_port

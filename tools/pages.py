@@ -10,8 +10,8 @@ import click
 import msgspec
 
 from chunksink.chunkbus import findings
-from chunksink.cli import cli
-from chunksink.exits import Exit
+from chunksink.command_line.cli import cli
+from chunksink.command_line.exits import Exit
 from chunksink.ingest import codes
 from chunksink.search.filters import filter_fields
 from chunksink.settings.config import SETTINGS, Config, meaning_of

@@ -16,10 +16,10 @@ from chunksink.chunkbus.errors import (
 )
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import decode_manifest
+from chunksink.chunkbus.wording import counted, sized, some
 from chunksink.doctor import AGAIN, BUCKET, OWNER, CheckProblem, remedies
 from chunksink.embeddings.errors import CacheBusy, CacheDamaged, CacheError, CacheTooNew
 from chunksink.ingest.store import FILE_NAME, IngestStore
-from chunksink.output import counted, sized, some
 from chunksink.rebuild.catalog import Catalog
 from chunksink.rebuild.errors import NoGeneration
 from chunksink.rebuild.state import State, cache_file

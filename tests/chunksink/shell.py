@@ -10,10 +10,10 @@ import pytest
 from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.chunkbus.manifest import Tombstone
-from chunksink.cli import run
+from chunksink.command_line.cli import run
+from chunksink.command_line.exits import Exit
 from chunksink.embeddings.resolve import DEFAULT_MODEL
 from chunksink.embeddings.settings import EncoderSettings
-from chunksink.exits import Exit
 from chunksink.rebuild.state import Generation, State
 from chunksink.sinks.contract import Stored
 from chunksink.sinks.registry import open_sink

@@ -17,7 +17,7 @@ import pytest
 
 from chunksink import backup as module
 from chunksink.chunkbus.errors import NewerStore, StoreUnreadable
-from chunksink.exits import Exit
+from chunksink.command_line.exits import Exit
 from chunksink.ingest.store import keep_out_ingests
 from chunksink.rebuild.errors import BackupUnreadable, HomeNotEmpty
 from chunksink.rebuild.locks import writing

@@ -7,10 +7,10 @@ import pytest
 from chunksink.chunkbus.canonical import text_hash
 from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.chunkbus.storage import open_storage
+from chunksink.command_line.exits import Exit
 from chunksink.embeddings import load
 from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.segments import import_segments, write_segment
-from chunksink.exits import Exit
 from chunksink.rebuild import locks
 from chunksink.sinks.errors import Unreachable
 from tests.chunksink.shell import Shell

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from chunksink.command_line.exits import Exit
 from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.encoder import Vectors
 from chunksink.embeddings.probes import PROBES
-from chunksink.exits import Exit
 from chunksink.rebuild.state import cache_file
 from tests.chunksink.shell import Shell
 from tests.embeddings.endpoint import Server, good, serve, status

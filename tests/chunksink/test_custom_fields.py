@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from chunksink.chunkbus.findings import FIELD_VALUE
-from chunksink.cli import run
-from chunksink.exits import Exit
+from chunksink.command_line.cli import run
+from chunksink.command_line.exits import Exit
 from chunksink.rebuild import executor
 from chunksink.rebuild.catalog import Catalog
 from chunksink.rebuild.state import State

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import click
 
-from chunksink.cli import cli
-from chunksink.exits import Exit
+from chunksink.command_line.cli import cli
+from chunksink.command_line.exits import Exit
 from chunksink.settings.config import load_config
 from chunksink.sinks import capabilities, contract
 from chunksink.sinks.registry import open_sink

@@ -13,8 +13,8 @@ import pytest
 
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.storage import open_storage
+from chunksink.command_line.exits import Exit
 from chunksink.doctor import machine
-from chunksink.exits import Exit
 from chunksink.rebuild.locks import writing
 from chunksink.sinks.chroma.reader import ChromaReader
 from chunksink.sinks.registry import open_sink

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from chunksink.command_line.exits import Exit
 from chunksink.doctor import records
-from chunksink.exits import Exit
 from tests.chunksink.doctor_checks import checks, is_sound, problems
 from tests.chunksink.shell import Shell, write
 from tests.support.bus import source

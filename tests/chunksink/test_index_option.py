@@ -7,7 +7,7 @@ import click
 import pytest
 
 from chunksink.chunkbus.folder_partitions import FolderRoot
-from chunksink.exits import Exit
+from chunksink.command_line.exits import Exit
 from tests.chunksink.shell import Shell
 from tests.support.bus import commit, source
 from tests.support.commands import commands

@@ -12,7 +12,7 @@ from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.chunkbus.reader import read_partition
 from chunksink.chunkbus.runlog import read_run
-from chunksink.exits import Exit
+from chunksink.command_line.exits import Exit
 from tests.chunksink.shell import Shell, write
 from tests.support.bus import source
 

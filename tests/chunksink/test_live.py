@@ -13,7 +13,7 @@ import pytest
 
 import chunksink
 import chunksink.live as live_module
-from chunksink.exits import Exit
+from chunksink.command_line.exits import Exit
 from chunksink.live import LiveSearch
 from chunksink.rebuild.errors import NoGeneration
 from chunksink.rebuild.locks import removing

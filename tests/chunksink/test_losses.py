@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from chunksink.exits import Exit
+from chunksink.command_line.exits import Exit
 from tests.chunksink.shell import Models, Shell, write
 from tests.conftest import HEAVY, sampled
 from tests.engines.servers import MeilisearchServer, without_leftovers

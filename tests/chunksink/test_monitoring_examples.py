@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from chunksink.exits import Exit
+from chunksink.command_line.exits import Exit
 from tests.chunksink.shell import Shell
 from tests.chunksink.test_serve_command import WORDS, running
 from tests.conftest import ROOT

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from chunksink import index
-from chunksink.exits import Exit
+from chunksink.command_line.exits import Exit
 from chunksink.rebuild.locks import writing
 from chunksink.sinks.registry import open_sink
 from tests.chunksink.shell import Shell

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import chunksink
+from chunksink.command_line.exits import Exit
 from chunksink.embeddings.errors import ModelUnavailable
 from chunksink.embeddings.settings import EncoderSettings
-from chunksink.exits import Exit
 from chunksink.rebuild.catalog import Catalog, CurrentFamily
 from chunksink.rebuild.forecast import SAMPLE
 from chunksink.rebuild.receipts import Receipts

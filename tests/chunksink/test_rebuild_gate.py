@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import chunksink
+from chunksink.command_line.exits import Exit
 from chunksink.embeddings.encoder import EncodedBatch
 from chunksink.errors import WorseAnswers
-from chunksink.exits import Exit
 from tests.chunksink.shell import Models, Shell, write
 from tests.embeddings.helpers import HashEncoder
 from tests.support.bus import FEBRUARY, source

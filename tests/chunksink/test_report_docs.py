@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from chunksink.exits import Exit
+from chunksink.command_line.exits import Exit
 from tests.chunksink.shell import Shell, write
 from tests.conftest import ROOT
 from tests.support.bus import FEBRUARY, source

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from chunksink import views
+from chunksink.chunkbus.wording import printable
+from chunksink.command_line.exits import Exit
 from chunksink.embeddings import load
 from chunksink.embeddings.errors import ModelUnavailable
 from chunksink.embeddings.resolve import DEFAULT_MODEL
-from chunksink.exits import Exit
-from chunksink.output import printable
 from chunksink.rebuild.state import State
 from chunksink.search.legs import REMEDY
 from chunksink.settings.config import Config

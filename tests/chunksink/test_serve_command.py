@@ -20,7 +20,7 @@ from typing import IO
 import pytest
 
 from chunksink.chunkbus.folder_partitions import FolderRoot
-from chunksink.exits import Exit
+from chunksink.command_line.exits import Exit
 from tests.chunksink.shell import Shell
 from tests.conftest import HEAVY
 from tests.embeddings.endpoint import serve as serve_endpoint
@@ -352,7 +352,7 @@ def test_serve_follows_syncs_and_flips_of_other_processes(tmp_path: Path) -> Non
 
 def test_get_ready_excludes_objects_from_garbage_collection(shell: Shell) -> None:
     """A collection of all generations took a third of a second, during which no question was answered."""
-    from chunksink.commands.serve import get_ready
+    from chunksink.command_line.commands.serve import get_ready
     from chunksink.live import LiveSearch
     from chunksink.settings.config import Config
 

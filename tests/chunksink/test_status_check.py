@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from chunksink.chunkbus.runlog import RunLog
-from chunksink.exits import Exit
+from chunksink.command_line.exits import Exit
 from tests.chunksink.shell import Shell
 from tests.journey.support import Ended
 from tests.support.bus import FEBRUARY, source
@@ -62,7 +62,7 @@ def test_complete_and_verified_index_is_ok(verified: Shell) -> None:
 
 
 def test_full_disk_is_critical(verified: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("chunksink.commands.status.FULL_BYTES", 10**18)
+    monkeypatch.setattr("chunksink.command_line.commands.status.FULL_BYTES", 10**18)
     code, document = check(verified)
     assert (code, codes(document)) == (CRITICAL, ["disk_full"])
 

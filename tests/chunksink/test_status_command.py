@@ -11,7 +11,8 @@ import time_machine
 
 from chunksink.chunkbus.manifest import Tombstone
 from chunksink.chunkbus.runlog import RunLog
-from chunksink.exits import Exit
+from chunksink.command_line.exits import Exit
+from chunksink.command_line.status_report import page_report
 from chunksink.rebuild import state as state_module
 from chunksink.rebuild.errors import HomeLocked
 from chunksink.rebuild.locks import RebuildLock, held_locks, writing
@@ -19,7 +20,6 @@ from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.run_records import newest_run
 from chunksink.rebuild.state import State
 from chunksink.settings.config import Config
-from chunksink.status_report import page_report
 from tests.chunksink.shell import Shell, write
 from tests.conftest import ROOT
 from tests.journey.support import environment
@@ -194,7 +194,7 @@ def test_status_without_chunks_reports_it(shell: Shell) -> None:
 
 def test_status_loads_no_engine(home: Home) -> None:
     program = (
-        "import sys; from chunksink.cli import run; assert run(sys.argv[1:]) == 0; "
+        "import sys; from chunksink.command_line.cli import run; assert run(sys.argv[1:]) == 0; "
         "heavy = {'torch', 'chromadb', 'starlette', 'meilisearch', 'httpx', 'chunksink.sinks.fts'}; "
         "print(sorted(heavy & set(sys.modules)))"
     )

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from chunksink.chunkbus.findings import CHECKSUM_MISMATCH, MEANINGS, TIME_IN_FUTURE
-from chunksink.exits import Exit
+from chunksink.command_line.exits import Exit
 from chunksink.rebuild.locks import writing
 from tests.chunksink.shell import Shell
 from tests.conftest import sampled
@@ -160,7 +160,7 @@ def test_failed_sync_of_a_watch_is_printed_as_json(quick_shell: Shell, monkeypat
     shell = quick_shell
     shell.synced(p1=(source(f"{number}.md", f"text {number}") for number in range(20)))
     shell.commit("p1", D, at=FEBRUARY)
-    monkeypatch.setattr("chunksink.commands.sync.BusWatch", _Once)
+    monkeypatch.setattr("chunksink.command_line.commands.sync.BusWatch", _Once)
     ended = shell("sync", "--watch", "--json")
     assert (ended.code, ended.json["error"]["exit_code"]) == (Exit.INTERRUPTED, Exit.BRAKE)
     assert ended.json["brake"]["removed"] == 20

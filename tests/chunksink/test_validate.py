@@ -13,7 +13,7 @@ import pytest
 from chunksink.chunkbus import findings
 from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.chunkbus.runlog import read_run
-from chunksink.exits import Exit
+from chunksink.command_line.exits import Exit
 from tests.chunkbus.cases import CASES, KEY
 from tests.chunkbus.samples import chunk, lines_of, listing, put, put_chunks
 from tests.chunksink.shell import Shell

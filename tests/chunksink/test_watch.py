@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from chunksink.chunkbus.folder_partitions import FolderRoot
-from chunksink.watch import BusWatch
+from chunksink.command_line.watch import BusWatch
 
 
 class Watched:

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from chunksink.chunkbus.folder_partitions import FolderRoot
-from chunksink.exits import Exit
+from chunksink.command_line.exits import Exit
 from tests.conftest import HEAVY, ROOT
 from tests.journey.support import chunksink, command_line, environment
 from tests.support.bus import commit, source

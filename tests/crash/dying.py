@@ -14,9 +14,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import chunksink.options  # noqa: F401  as in every command: without file handles, it could not be imported any more
+import chunksink.command_line.options  # noqa: F401  as in every command: without file handles, it could not be imported any more
 from chunksink.chunkbus.folder_partitions import FolderRoot
-from chunksink.exits import Refusal, errors_as_refusals
+from chunksink.command_line.exits import Refusal, errors_as_refusals
 from chunksink.rebuild import executor
 from chunksink.rebuild.flip import roll_back
 from chunksink.rebuild.forget import forget

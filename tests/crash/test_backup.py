@@ -12,7 +12,7 @@ import pytest
 
 from chunksink.backup import backup, restore
 from chunksink.chunkbus.folder_partitions import FolderRoot
-from chunksink.exits import Exit
+from chunksink.command_line.exits import Exit
 from tests.conftest import HEAVY
 from tests.crash import dying
 from tests.crash.homes import committed_texts, copied, found_by_readers, home_in, move_on, prepare

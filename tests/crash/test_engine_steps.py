@@ -18,7 +18,7 @@ import pytest
 
 from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.folder_partitions import FolderRoot
-from chunksink.exits import Exit
+from chunksink.command_line.exits import Exit
 from chunksink.rebuild import executor
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.meilisearch import MeilisearchSink

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from chunksink.chunkbus.folder_partitions import FolderRoot
-from chunksink.exits import Exit
+from chunksink.command_line.exits import Exit
 from chunksink.rebuild import executor
 from chunksink.rebuild.errors import HomeLocked
 from chunksink.rebuild.locks import WriterLock, held_locks

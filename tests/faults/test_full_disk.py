@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from chunksink.exits import Exit
+from chunksink.command_line.exits import Exit
 from tests.conftest import HEAVY, ROOT, sampled
 from tests.faults.limited import end, home_in
 from tests.journey.support import environment
@@ -98,7 +98,7 @@ def after(folder: Path, sinks: str, wanted: dict[str, str]) -> None:
     assert sum(each(home.sync(), "written").values()) == 0
 
 
-COMMAND = "import resource, sys; from chunksink.cli import run; n = int(sys.argv[1]); " + (
+COMMAND = "import resource, sys; from chunksink.command_line.cli import run; n = int(sys.argv[1]); " + (
     "sys.dont_write_bytecode = True; "  # Python would cut the files off, and read them next time
     "resource.setrlimit(resource.RLIMIT_FSIZE, (n, n)); sys.exit(run(sys.argv[2:]))"
 )

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from chunksink.exits import Exit
+from chunksink.command_line.exits import Exit
 from tests.chunksink.conftest import models, quick_shell, shell
 from tests.chunksink.shell import Shell
 from tests.support.bus import source

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from chunksink.chunkbus.folder_partitions import FolderRoot
-from chunksink.exits import Exit
+from chunksink.command_line.exits import Exit
 from tests.conftest import need, sampled
 from tests.embeddings.endpoint import serve
 from tests.engines.other_servers import answering
@@ -37,7 +37,7 @@ CANARY = "canary-"
 DRIVER = """
 import json, logging, os, sys, traceback
 logging.basicConfig(level=logging.DEBUG)
-from chunksink.cli import run
+from chunksink.command_line.cli import run
 codes = []
 for arguments, variables, broken in json.load(sys.stdin):
     before = {name: os.environ.get(name) for name in variables}

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from chunksink.cli import run
-from chunksink.exits import Exit
+from chunksink.command_line.cli import run
+from chunksink.command_line.exits import Exit
 from tests.conftest import HEAVY, ROOT
 from tests.journey.support import environment
 

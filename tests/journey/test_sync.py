@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from chunksink.exits import Exit
+from chunksink.command_line.exits import Exit
 from tests.embeddings.endpoint import serve
 from tests.journey.support import chunksink, modules_of, write
 from tests.support.bus import FEBRUARY, source

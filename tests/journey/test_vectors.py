@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from chunksink.command_line.exits import Exit
 from chunksink.embeddings.references import raw_key
-from chunksink.exits import Exit
 from tests.embeddings.endpoint import serve
 from tests.embeddings.helpers import tamper
 from tests.journey.support import chunksink, write

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from chunksink.exits import Exit
+from chunksink.command_line.exits import Exit
 from chunksink.rebuild.locks import writing
 from tests.conftest import HEAVY, sampled
 from tests.embeddings.endpoint import Server, serve, status
@@ -68,7 +68,7 @@ class Watcher:
 SHORTER_WAITS = """
 import sys
 from chunksink import watch
-from chunksink.cli import main
+from chunksink.command_line.cli import main
 from chunksink.rebuild import locks
 locks.WAIT_SECONDS, watch.FIRST_WAIT_SECONDS = 0.5, 1.0
 main()
@@ -157,7 +157,7 @@ def test_watch_interrupted_during_the_first_sync_ends_cleanly(tmp_path: Path) ->
 INTERRUPTED_WITHIN_SQLITE = """
 import signal
 from chunksink.rebuild.catalog_rows import ContentOf
-from chunksink.cli import main
+from chunksink.command_line.cli import main
 step = ContentOf.step
 def interrupted_step(self, line):
     signal.raise_signal(signal.{signal})

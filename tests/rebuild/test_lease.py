@@ -101,7 +101,7 @@ def test_reader_of_an_outdated_pointer_gets_the_live_build(
 
 def test_search_takes_a_lease(home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     from chunksink import live
-    from chunksink.cli import run
+    from chunksink.command_line.cli import run
 
     seen: list[bool] = []
     real = live.search

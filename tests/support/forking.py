@@ -19,7 +19,7 @@ FORKING.set_forkserver_preload(
         "chunksink.sinks.chroma",
         "chunksink.sinks.fts.sink",
         "chunksink.sinks.jsonl",
-        "chunksink.cli",
+        "chunksink.command_line.cli",
         "chunksink.embeddings.openvino_runtime",
         "chunksink.index",
         "httpx",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from chunksink.chunkbus.folder_partitions import FolderRoot
-from chunksink.exits import Exit
+from chunksink.command_line.exits import Exit
 from chunksink.sinks.chroma import ChromaSink, EmbeddedChromaSink, Server
 from chunksink.sinks.conformance.samples import DIMENSIONS, hashes_in, hashes_of, marker
 from tests.conftest import HEAVY
