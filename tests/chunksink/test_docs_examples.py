@@ -13,7 +13,7 @@ import click
 
 from chunksink.command_line.cli import cli
 from chunksink.command_line.exits import Exit
-from chunksink.settings.config import load_config
+from chunksink.settings.load import load_config
 from chunksink.sinks import capabilities, contract
 from chunksink.sinks.registry import open_sink
 from tests.chunksink.shell import Shell, write
