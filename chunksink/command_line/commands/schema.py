@@ -20,5 +20,5 @@ def command(kind: str) -> None:
       chunksink schema chunk
       chunksink schema manifest > manifest.schema.json
     """
-    folder = Path(__file__).parents[1] / "schema"
+    folder = Path(__file__).parents[2] / "schema"
     click.echo((folder / _FILES[kind]).read_text(encoding="utf-8"), nl=False)
