@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from bench.processes import chunksink, python
 from chunksink.chunkbus.chunk import Record, new_chunk
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.chunkbus.manifest import ManifestProducer
 from chunksink.chunkbus.writer import PartitionWriter
 from chunksink.settings.fields import FieldOptions, FieldType
@@ -115,7 +115,7 @@ def write_growing(folder: Path, sizes: Mapping[int, int], version: int) -> None:
 
 
 def _write(folder: Path, key: str, records: Iterable[Record], documents: int, version: int) -> None:
-    with PartitionWriter(BusRoot(folder), key) as writer:
+    with PartitionWriter(FolderRoot(folder), key) as writer:
         for record in records:
             writer.add(record)
         writer.commit(documents=documents, producer=ManifestProducer("bench", "1"), created_at=_created_at(version))

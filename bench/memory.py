@@ -66,7 +66,7 @@ CASES = (
 
 
 def main() -> None:
-    from chunksink import cli
+    from chunksink.command_line import cli
     from chunksink.embeddings import settings
     from chunksink.sinks.fts import FtsSink
 

@@ -31,7 +31,7 @@ sys.exit(os.waitstatus_to_exitcode(status))
 """
 _READY = """
 import chromadb, numpy
-import chunksink.cli
+import chunksink.command_line.cli
 """
 _MODEL = """
 from chunksink.embeddings.settings import EncoderSettings, open_encoder

@@ -12,29 +12,19 @@ import errno
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import BinaryIO
 
 from chunksink.chunkbus.bucket import BucketStorage
 from chunksink.chunkbus.errors import PartitionLocked, StorageConflict, StorageError
-from chunksink.chunkbus.layout import BusRoot, check_partition_key, manifest_name
+from chunksink.chunkbus.layout import BusRoot, Replace, check_partition_key, chunks_name, manifest_name
 from chunksink.chunkbus.manifest import committed_checksum
 from chunksink.chunkbus.partition_cache import PartitionCache
 from chunksink.chunkbus.storage import Entry
-
-COMMIT_STEPS = (
-    "chunks_opened",
-    "chunks_written",
-    "chunks_uploaded",
-    "manifest_committed",
-    "chunks_confirmed",
-    "old_chunks_removed",
-)
-"""The steps of a commit in a bucket."""
 
 KEPT = timedelta(hours=24)
 """A commit removes chunks files that its manifest does not name and that are older than the commit by more than this. A
@@ -56,7 +46,9 @@ class _Listing:
 
 
 class BucketRoot(BusRoot):
-    """A prefix of a bucket, without paths. It is listed once, and again after `refresh`."""
+    """A prefix of a bucket."""
+
+    poll_seconds = 5.0
 
     def __init__(self, storage: BucketStorage, cache: PartitionCache) -> None:
         self.storage: BucketStorage = storage
@@ -64,29 +56,30 @@ class BucketRoot(BusRoot):
         self.refresh()
 
     @property
-    def bucket(self) -> "BucketRoot":
-        return self
-
-    def folders(self) -> tuple[Path, ...]:
-        return ()
+    def identity(self) -> bytes:
+        return self.address.encode()
 
     @property
     def exists(self) -> bool:
         return any(next(self.storage.entries(folder), None) for folder in ("manifest", "canonical"))
 
+    @property
+    def how_to_keep_empty(self) -> str:
+        return f"write an empty object {self.address}/manifest/kept"
+
+    def prepare(self) -> None:
+        """A bucket has no folders."""
+
     def refresh(self) -> None:
         self._listed: _Listing | None = None
         self._read_manifest = lru_cache(_REMEMBERED_MANIFESTS)(self.manifest_bytes)
 
-    def _names(self, folder: str, suffix: str = "") -> Iterator[str]:
+    def _names(self, folder: str) -> Iterator[str]:
         """The names of manifests, or of chunks that are not named by a digest."""
         listing = self._listing()
-        for name in listing.manifests if folder == "manifest" else listing.plain:
-            if name.endswith(suffix):
-                yield name
+        yield from listing.manifests if folder == "manifest" else listing.plain
 
-    def versions(self) -> frozenset[tuple[str, str]]:
-        """The name and version of each manifest now."""
+    def committed(self) -> frozenset[object]:
         self.refresh()
         return frozenset((name, entry.version) for name, entry in self._listing().manifests.items())
 
@@ -97,33 +90,29 @@ class BucketRoot(BusRoot):
         return max(((entry.modified, entry.size) for entry in entries), default=(None, 0))[1]
 
     def changed_at(self, key: str) -> float | None:
-        """When the manifest was last written, as it was listed."""
         manifest = self._listing().manifests.get(_base(manifest_name(key)))
         return None if manifest is None else manifest.modified.timestamp()
 
     def signature(self, key: str) -> str:
-        """The signature at the time of the last listing."""
         listing = self._listing()
         entries = [listing.manifests.get(_base(manifest_name(key))), listing.plain.get(f"{key}.jsonl")]
         chunks = listing.chunks.get(key, {})
         entries += [chunks[name] for name in sorted(chunks)]
         return " ".join(f"{each.version}.{each.size}" if each else "-" for each in entries)
 
-    def signature_now(self, key: str) -> str:
-        """Lists the bucket again if the manifest has changed."""
+    def settled_signature(self, key: str) -> tuple[str, bool]:
         known, now = self._listing().manifests.get(_base(manifest_name(key))), None
         with suppress(FileNotFoundError):
             now = self.storage.stat(manifest_name(key))
         if (known and known.version) != (now and now.version):
             self.refresh()
-        return self.signature(key)
+        return self.signature(key), True
 
-    def settled_signature(self, key: str) -> tuple[str, bool]:
-        return self.signature_now(key), True
+    def chunks_signature(self, key: str, file: BinaryIO | None = None) -> tuple[int, int, int, int]:
+        return 0, 0, 0, 0
 
     def open(self, key: str) -> tuple[BinaryIO, bytes | None]:
-        """The chunks (a local copy, unless that is too large) and the manifest. Does not check that the chunks have the
-        manifest's checksum."""
+        """The chunks are a local copy, unless that is too large."""
         return self._open(key, lambda name, checksum: self.cache.fetch(self.storage, name, checksum))
 
     def open_for_records(self, key: str) -> BinaryIO:
@@ -134,53 +123,49 @@ class BucketRoot(BusRoot):
         manifest = self.manifest_bytes(key)
         while True:
             checksum = committed_checksum(manifest)
-            for name in ([_chunks_name(key, checksum)] if checksum else []) + [_plain_name(key)]:
+            for name in ([_chunks_name(key, checksum)] if checksum else []) + [chunks_name(key)]:
                 with suppress(FileNotFoundError):
                     return fetch(name, checksum), manifest
             before, manifest = manifest, self.manifest_bytes(key)
             if manifest == before:
-                missing = f"{self.storage.address}/{_plain_name(key)}"
+                missing = f"{self.address}/{chunks_name(key)}"
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), missing)
 
     def known_manifest(self, key: str) -> bytes | None:
-        """The manifest, as it was first read after the listing."""
         return self._read_manifest(key)
 
-    def has_chunks(self, key: str, checksum: str | None) -> bool:
-        """Whether the listing has chunks for a manifest with this checksum: an object named by key and checksum, or one
-        named by the key alone, whose content is not compared."""
-        listing = self._listing()
-        named = checksum is not None and _base(_chunks_name(key, checksum)) in listing.chunks.get(key, {})
-        return named or f"{key}.jsonl" in listing.plain
+    def manifest_and_size(self, key: str) -> tuple[bytes | None, int | None]:
+        """The chunks are an object named by key and checksum, or one named by the key alone."""
+        manifest, listing = self.known_manifest(key), self._listing()
+        checksum = committed_checksum(manifest)
+        named = listing.chunks.get(key, {}).get(_base(_chunks_name(key, checksum))) if checksum else None
+        entry = named or listing.plain.get(f"{key}.jsonl")
+        return manifest, None if entry is None else entry.size
 
-    def version(self, key: str) -> str | None:
-        """The manifest's version, for `commit`; None if there is no manifest."""
+    @contextmanager
+    def replacing(self, key: str, lock_seconds: float) -> Iterator[tuple[Path, Replace]]:
+        version = None
         with suppress(FileNotFoundError):
-            return self.storage.read_version(manifest_name(key))[1]
-        return None
+            version = self.storage.read_version(manifest_name(key))[1]
+        with self.cache.spool() as new:
+            yield new, partial(self._commit, key, new, version)
 
-    def commit(
-        self, key: str, new: Path, version: str | None, checksum: str, manifest: bytes, on_step: Callable[[str], object]
-    ) -> None:
+    def _commit(self, key: str, new: Path, version: str | None, checksum: str, manifest: bytes) -> None:
         """Replaces the partition if its manifest still has this version; else raises PartitionLocked."""
         name = _chunks_name(key, checksum)
         self.storage.write(name, new)  # even if it exists: its new time keeps other writers from removing it as old
-        on_step("chunks_uploaded")
         try:
             self.storage.write_if_unchanged(manifest_name(key), manifest, version)
         except StorageConflict as error:
             raise PartitionLocked(
                 f"another writer committed partition {key} of {self.storage.address} meanwhile; run again"
             ) from error
-        on_step("manifest_committed")
         present = {f"canonical/{entry.name}": entry for entry in self._chunks_of(key)}
         if present.pop(name, None) is None:  # another writer has removed it as old, before the manifest was committed
             self.storage.write(name, new)
-        on_step("chunks_confirmed")
         self.cache.keep(new, checksum)
         with suppress(StorageError, FileNotFoundError):  # the commit is complete; the next one tries again
             self._remove_old(key, present, manifest)
-        on_step("old_chunks_removed")
         self.refresh()
 
     def _remove_old(self, key: str, names: Iterable[str], manifest: bytes) -> None:
@@ -214,10 +199,6 @@ class BucketRoot(BusRoot):
                     listing.chunks.setdefault(named["key"], {})[entry.name] = entry
             self._listed = listing
         return self._listed
-
-
-def _plain_name(key: str) -> str:
-    return f"canonical/{check_partition_key(key)}.jsonl"
 
 
 def _chunks_name(key: str, checksum: str) -> str:

@@ -18,7 +18,6 @@ from chunksink.chunkbus.chunk import Chunk
 from chunksink.chunkbus.errors import RepeatedId
 from chunksink.chunkbus.families import STRETCH_COLUMNS, hash_number
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.chunkbus.reader import open_partition
 from chunksink.chunkbus.record_checks import MAX_LINE_BYTES, examine_line
 from chunksink.chunkbus.scan import BlockReport
 from chunksink.chunkbus.store import explained
@@ -206,7 +205,7 @@ class Inventory:
     def _split(self, root: BusRoot, share: _Share, apart: list[str]) -> Iterator[SplitFamily]:
         """Yields nothing if the partition was rewritten meanwhile; the next run will check it."""
         try:
-            file, _ = open_partition(root, share.key)
+            file, _ = root.open(share.key)
         except OSError:
             return
         with file:

@@ -4,9 +4,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import nullcontext
 from dataclasses import dataclass
-from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -17,7 +15,7 @@ from chunksink.chunkbus.canonical import text_hash
 from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.errors import PartitionChanged
 from chunksink.chunkbus.layout import BusRoot, manifest_name
-from chunksink.chunkbus.manifest import Manifest, committed_checksum, decode_manifest
+from chunksink.chunkbus.manifest import Manifest, decode_manifest
 from chunksink.chunkbus.record_checks import MAX_LINE_BYTES
 
 BLOCK_BYTES = 2**18
@@ -46,58 +44,6 @@ def read_manifest(root: BusRoot, key: str) -> Manifest:
     return decode_manifest(data)
 
 
-def open_partition(root: BusRoot, key: str) -> tuple[BinaryIO, bytes | None]:
-    """The chunks file that belongs to the manifest, and the manifest, even during a commit or after a kill.
-
-    A writer renames the manifest first, then the chunks. In between they are in the waiting file, which is tried first.
-    So if the manifest is the same before and after opening, it belongs to the opened file. Without a readable manifest,
-    the file under its own name is opened.
-    """
-    if root.bucket is not None:
-        return root.bucket.open(key)
-    path = root.manifest_file(key)
-    while True:
-        # The manifest stays open, so that no later manifest can reuse its inode.
-        with _open_or_none(path) or nullcontext() as manifest:
-            data = manifest.read() if manifest is not None else None
-            file = _open_chunks(root, key, data)
-            if _is_at(path, manifest):
-                if file is None:
-                    chunks = root.chunks_file(key)
-                    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(chunks))
-                return file, data
-            if file is not None:
-                file.close()
-
-
-def _open_chunks(root: BusRoot, key: str, manifest: bytes | None) -> BinaryIO | None:
-    """The manifest's waiting file, else the file under its own name. None if neither exists."""
-    checksum = committed_checksum(manifest)
-    if checksum is not None:
-        waiting = _open_or_none(root.waiting_file(key, checksum))
-        if waiting is not None:
-            if has_checksum(waiting, checksum):
-                return waiting
-            waiting.close()
-    return _open_or_none(root.chunks_file(key))
-
-
-def _open_or_none(path: Path) -> BinaryIO | None:
-    try:
-        return open_regular(path)
-    except FileNotFoundError:
-        return None
-
-
-def has_checksum(file: BinaryIO, checksum: str) -> bool:
-    """Whether the file's content has this checksum; a waiting file's name does not prove it."""
-    digest = sha256()
-    while data := file.read(BLOCK_BYTES):
-        digest.update(data)
-    file.seek(0)
-    return digest.hexdigest() == checksum
-
-
 def open_regular(path: str | Path) -> BinaryIO:
     """Opens a file for reading; refuses a pipe or a device, which could block or never end."""
     file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))  # noqa: SIM115
@@ -105,15 +51,6 @@ def open_regular(path: str | Path) -> BinaryIO:
         file.close()
         raise OSError(errno.EINVAL, "not a regular file", str(path))
     return file
-
-
-def _is_at(path: Path, file: BinaryIO | None) -> bool:
-    """Whether the path still leads to this file; for None, whether it still does not exist."""
-    try:
-        now = path.stat()
-    except FileNotFoundError:
-        return file is None
-    return file is not None and os.path.samestat(now, os.fstat(file.fileno()))
 
 
 def read_blocks(
@@ -178,7 +115,7 @@ def lines_of(blocks: Iterable[LineBlock]) -> Iterator[tuple[Place, bytes]]:
 
 def read_partition(root: BusRoot, key: str) -> Iterator[tuple[Place, Record]]:
     """Every record, with its place, of a partition that has passed validation."""
-    file, _ = open_partition(root, key)
+    file, _ = root.open(key)
     with file:
         for place, line in read_lines(file):
             yield place, orjson.loads(line)
@@ -193,8 +130,7 @@ class PartitionReader:
         self._file: BinaryIO | None = None
 
     def __enter__(self) -> "PartitionReader":
-        bucket = self._root.bucket
-        self._file = bucket.open_for_records(self.key) if bucket else open_partition(self._root, self.key)[0]
+        self._file = self._root.open_for_records(self.key)
         return self
 
     def __exit__(self, *_: object) -> None:

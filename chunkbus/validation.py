@@ -16,10 +16,11 @@ from chunksink.chunkbus.findings import Finding, Problem, Severity
 from chunksink.chunkbus.inventory import Inventory
 from chunksink.chunkbus.layout import BusRoot, check_partition_key
 from chunksink.chunkbus.manifest import Manifest, decode_manifest, examine_manifest, examine_times
-from chunksink.chunkbus.reader import LineBlock, open_partition, read_blocks
+from chunksink.chunkbus.reader import LineBlock, read_blocks
 from chunksink.chunkbus.record_checks import CONTRACT, Rules
 from chunksink.chunkbus.scan import scan_block, scan_file
 from chunksink.chunkbus.shortage import shortage
+from chunksink.chunkbus.wording import counted
 
 RULES_VERSION = 7
 """Increase it when the same files may now have another result. All files are then read again."""
@@ -104,7 +105,7 @@ class Validation:
 
     def _validate_partition(self, key: str, inventory: Inventory) -> int:
         try:
-            file, manifest = open_partition(self._root, key)
+            file, manifest = self._root.open(key)
         except FileNotFoundError:
             detail = f"canonical/{key}.jsonl does not exist"
             self._report(key, None, [Problem(findings.CHUNKS_FILE_MISSING, detail)])
@@ -151,7 +152,7 @@ class Validation:
                 detail = f"chunk_id {repeated.chunk_id!r:.120} is also on line {repeated.earlier_line}"
                 self._report(key, repeated.line, [Problem(findings.DUPLICATE_IDS, detail)])
             for old in _reading(inventory.outdated_versions(file)):
-                retired = f"{_several(old.chunks, 'chunk')} of {_several(old.versions, 'version')}"
+                retired = f"{counted(old.chunks, 'chunk')} of {counted(old.versions, 'version')}"
                 detail = f"{retired}: not indexed, as later chunks of {old.source!r:.120} have another source_checksum"
                 self._report(key, old.line, [Problem(findings.SEVERAL_VERSIONS, detail, Severity.WARNING)])
         except _ReadFailed as error:
@@ -235,7 +236,3 @@ def _compare_with_manifest(manifest: Manifest, chunks: int, documents: int, chec
         detail = f"the chunks file is damaged or was changed after its commit: {hashes}"
         problems.append(Problem(findings.CHECKSUM_MISMATCH, detail))
     return problems
-
-
-def _several(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -1,30 +1,24 @@
 """Writes a partition atomically: a kill at any point leaves either the old or the new version complete.
 
-New chunks are written under a name that readers ignore, then wait as `canonical/.<key>.<sha256>.jsonl`. Renaming the
-manifest is the commit. Then the chunks get their own name. If a kill prevents that, readers use the waiting file, whose
-checksum is in the manifest, and the next writer finishes the rename. `bucket_partitions` commits in a bucket.
+Checks the chunks and creates the manifest. `folder_partitions` and `bucket_partitions` commit them.
 """
 
 import os
-import re
-import secrets
 from array import array
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
-from functools import partial
+from collections.abc import Iterable
+from contextlib import ExitStack
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
-import filelock
 import orjson
 
 from chunksink.chunkbus.chunk import CHUNK_VERSION, Record
-from chunksink.chunkbus.errors import InvalidChunk, InvalidManifest, NotABusRoot, PartitionLocked, RepeatedChunks
+from chunksink.chunkbus.errors import InvalidChunk, InvalidManifest, RepeatedChunks
 from chunksink.chunkbus.families import hash_number
 from chunksink.chunkbus.findings import Problem, has_error
 from chunksink.chunkbus.inventory import Inventory
-from chunksink.chunkbus.layout import BusRoot, check_partition_key, manifest_name
+from chunksink.chunkbus.layout import BusRoot, Replace, check_partition_key
 from chunksink.chunkbus.manifest import (
     Checksums,
     Counts,
@@ -32,30 +26,12 @@ from chunksink.chunkbus.manifest import (
     Manifest,
     ManifestProducer,
     Tombstone,
-    committed_checksum,
     encode_manifest,
     examine_manifest,
 )
-from chunksink.chunkbus.reader import has_checksum
 from chunksink.chunkbus.record_checks import examine_line
-from chunksink.chunkbus.storage import make_durable
 
-if TYPE_CHECKING:
-    from chunksink.chunkbus.bucket_partitions import BucketRoot
-
-OnStep = Callable[[str], object]
-Replace = Callable[[str, bytes, OnStep], object]
-"""Commits the new chunks, given their checksum, the encoded manifest, and a function to call after each step."""
 LOCK_SECONDS = 10.0
-
-# The steps of a commit; a kill after each leaves a different state on disk. Tests kill at each of them.
-COMMIT_STEPS = (
-    "chunks_opened",
-    "chunks_written",
-    "chunks_waiting",
-    "manifest_committed",
-    "chunks_renamed",
-)
 
 
 class PartitionWriter:
@@ -66,17 +42,9 @@ class PartitionWriter:
     others raise PartitionLocked.
     """
 
-    def __init__(
-        self,
-        root: BusRoot,
-        key: str,
-        *,
-        lock_seconds: float = LOCK_SECONDS,
-        on_step: OnStep = lambda _step: None,
-    ) -> None:
+    def __init__(self, root: BusRoot, key: str, *, lock_seconds: float = LOCK_SECONDS) -> None:
         self._root = root
         self._key = check_partition_key(key)
-        self._on_step = on_step
         self._lock_seconds = lock_seconds
         self._replace: Replace | None = None
         self._checksum = sha256()
@@ -90,14 +58,9 @@ class PartitionWriter:
 
     def __enter__(self) -> "PartitionWriter":
         with ExitStack() as opened:
-            if bucket := self._root.bucket:
-                target = _target_in_bucket(bucket, self._key)
-            else:
-                target = _target_in_folder(self._root, self._key, self._lock_seconds)
-            new, self._replace = opened.enter_context(target)
+            new, self._replace = opened.enter_context(self._root.replacing(self._key, self._lock_seconds))
             opened.enter_context(self._inventory)
             self._file = opened.enter_context(new.open("xb"))
-            self._on_step("chunks_opened")
             self._opened = opened.pop_all()
         return self
 
@@ -171,8 +134,7 @@ class PartitionWriter:
         file.flush()
         os.fsync(file.fileno())
         file.close()
-        self._on_step("chunks_written")
-        self._replace(digest, encoded, self._on_step)
+        self._replace(digest, encoded)
         return manifest
 
     def _record_ids(self) -> None:
@@ -194,73 +156,5 @@ class PartitionWriter:
         return self._file
 
 
-@contextmanager
-def _target_in_bucket(root: "BucketRoot", key: str) -> Iterator[tuple[Path, Replace]]:
-    """Where the new chunks are written, and how they are committed."""
-    with root.cache.spool() as new:
-        yield new, partial(root.commit, key, new, root.version(key))
-
-
-@contextmanager
-def _target_in_folder(root: BusRoot, key: str, lock_seconds: float) -> Iterator[tuple[Path, Replace]]:
-    """Where the new chunks are written, and how they are committed. Locks the partition."""
-    for folder in (root.canonical, root.manifests):
-        folder.mkdir(parents=True, exist_ok=True)
-        _refuse_link_out(folder, root.path)
-    lock = filelock.FileLock(str(root.canonical / f".{key}.lock"), timeout=lock_seconds)
-    try:
-        lock.acquire()
-    except filelock.Timeout as error:
-        raise PartitionLocked(f"partition {key} of {root.path} is being written") from error
-    new = root.canonical / f".{key}.{secrets.token_hex(8)}.new"
-    with ExitStack() as held:
-        held.callback(lock.release)
-        _finish_last_commit(root, key)
-        held.callback(new.unlink, missing_ok=True)
-        yield new, partial(_commit, root, key, new)
-
-
-def _commit(root: BusRoot, key: str, new: Path, checksum: str, manifest: bytes, on_step: OnStep) -> None:
-    waiting = root.waiting_file(key, checksum)
-    new.replace(waiting)
-    make_durable(root.canonical)
-    on_step("chunks_waiting")
-    root.storage.write(manifest_name(key), manifest)
-    on_step("manifest_committed")
-    waiting.replace(root.chunks_file(key))
-    make_durable(root.canonical)
-    on_step("chunks_renamed")
-
-
-def _finish_last_commit(root: BusRoot, key: str) -> None:
-    """Finishes a commit that was killed before its last rename, and removes files of dead writers."""
-    checksum = committed_checksum(root.manifest_bytes(key))
-    if checksum is not None:
-        waiting = root.waiting_file(key, checksum)
-        if waiting.is_file() and _is_whole(waiting, checksum):
-            waiting.replace(root.chunks_file(key))
-            make_durable(root.canonical)
-    # Matches only files of this key: for "a", neither files of key "a.b" nor those of other programs.
-    begun = r"[0-9a-f]{16}\.new"
-    for folder, rest in (
-        (root.canonical, rf"([0-9a-f]{{64}}\.jsonl|{begun})"),
-        (root.manifests, rf"manifest\.json\.{begun}"),
-    ):
-        ours = re.compile(rf"\.{re.escape(key)}\.{rest}")
-        for entry in folder.iterdir():
-            if ours.fullmatch(entry.name):
-                entry.unlink(missing_ok=True)
-
-
 def _reasons(problems: Iterable[Problem]) -> str:
     return "; ".join(f"{problem.code} {problem.detail}" for problem in problems)
-
-
-def _is_whole(waiting: Path, checksum: str) -> bool:
-    with waiting.open("rb") as file:
-        return has_checksum(file, checksum)
-
-
-def _refuse_link_out(folder: Path, root: Path) -> None:
-    if not folder.resolve().is_relative_to(root.resolve()):
-        raise NotABusRoot(f"{folder} is a link to a folder outside {root}; make it a folder, or link the root itself")

@@ -1,6 +1,6 @@
 """`python -m chunksink` is the command line."""
 
-from chunksink.cli import main
+from chunksink.command_line.cli import main
 
 if __name__ == "__main__":
     main()

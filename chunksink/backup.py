@@ -78,7 +78,7 @@ def restore(home: Path, file: Path, *, force: bool = False) -> Backup:
     options."""
     with _opened(file):  # before a new home is made
         pass
-    with locks.RebuildLock(home)(), locks.writing(home), keep_out_ingests(home), opening(home / "state.db"):
+    with locks.RebuildLock(home).at_start(), locks.writing(home), keep_out_ingests(home), opening(home / "state.db"):
         staging = home / "restore.partial"
         was_killed = staging.exists() and not (home / "state.db").exists()
         if _has_records(home) and not force and not was_killed:

@@ -14,7 +14,7 @@ from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.state import Generation, State
 from chunksink.search.access import Access
 from chunksink.search.answer import Answer
-from chunksink.search.evaluation.comparison import PRIMARY, Result, compare, read_result
+from chunksink.search.evaluation.comparison import PRIMARY, Result, compare, comparison_lines, read_result
 from chunksink.search.evaluation.evaluate import DEPTH, JudgedQueries, Values, evaluate
 from chunksink.search.evaluation.naming import Naming, find_naming
 from chunksink.search.evaluation.tuning import WEIGHTS, Tuning, tune
@@ -24,7 +24,6 @@ from chunksink.search.question import Mode, Question
 from chunksink.settings.config import Config
 from chunksink.settings.errors import ConfigError
 from chunksink.sinks.errors import SinkError
-from chunksink.summary import comparison_lines
 from chunksink.views import open_view
 from chunksink.wiring import chunk_documents
 

@@ -279,7 +279,7 @@ class Index(AbstractContextManager["Index", None]):
     def rollback(self) -> Generation:
         """Switch back to the previous generation."""
         with self._session("rollback", reads_chunks=False, makes_home=False) as session:
-            with session.lock(locks.WAIT_SECONDS):
+            with session.lock.at_start():
                 generation = roll_back(session)
             session.log.finish("ok", generation=generation.id)
             return generation
@@ -288,7 +288,7 @@ class Index(AbstractContextManager["Index", None]):
         """Retire a partition that will not come back. The next sync removes the sources that only this
         partition had, and restores those that its tombstones withdrew, if another partition has them."""
         with self._session("retire-partition", tolerant=True) as session:
-            with session.lock(locks.WAIT_SECONDS):
+            with session.lock.at_start():
                 session.refresh(any_bus=True)  # all old partitions may have been replaced
                 retired = session.catalog.retire(self.config.bus, key)
             session.log.finish("ok", partition=key, families=retired.removed, returning=retired.returning)
@@ -299,7 +299,7 @@ class Index(AbstractContextManager["Index", None]):
         name, `tenant` chooses one and `every` chooses all. The bus may be missing."""
         with self._session("forget", reads_chunks=False, makes_home=False) as session:
             # A rebuild under way would write the source again, from what it has read.
-            with session.rebuild_lock(locks.WAIT_SECONDS), session.lock(locks.WAIT_SECONDS):
+            with session.rebuild_lock.at_start(), session.lock.at_start():
                 session.refresh()
                 report = forget(session, os.fspath(name), tenant=tenant, every=every)
                 PartitionCache(self.config.home_path / FOLDER).clear()

@@ -7,8 +7,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from time import monotonic
 
+from chunksink.chunkbus.errors import ChunkBusError
 from chunksink.chunkbus.shared_resource import Shared
 from chunksink.embeddings.encoder import Vectors
+from chunksink.embeddings.errors import EmbeddingsError
+from chunksink.rebuild.errors import RebuildError
 from chunksink.rebuild.run_records import RunRecord, last_update
 from chunksink.rebuild.state import Generation, State
 from chunksink.search.access import Access
@@ -20,12 +23,15 @@ from chunksink.search.query import search
 from chunksink.search.query_vectors import QueryEncoder
 from chunksink.search.question import Question
 from chunksink.settings.config import Config
+from chunksink.settings.errors import ConfigError
 from chunksink.sinks.errors import SinkError
 from chunksink.sinks.reader import FacetValue
 from chunksink.views import View, open_view
 
 _search_process: int | None = None
 """The process that has loaded a model or Chroma. A fork does not copy their threads."""
+SEARCH_ERRORS = (RebuildError, SinkError, EmbeddingsError, ChunkBusError, ConfigError, OSError)
+"""The errors of a search that the operator can fix. Others are bugs, or mistakes in the query."""
 _RETRY_SECONDS = 15.0
 """Seconds until a leg that could not be opened is tried again: each try delays one search."""
 

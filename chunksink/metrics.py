@@ -17,7 +17,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from chunksink import __version__
-from chunksink.exits import search_errors
+from chunksink.live import SEARCH_ERRORS
 from chunksink.notifications import COMMANDS
 from chunksink.rebuild.errors import NoGeneration
 from chunksink.rebuild.freshness import NO_DRIFT, freshness
@@ -56,7 +56,7 @@ class HomeCollector(Collector):
             status = status_of(self._config, named=0)
         except NoGeneration:
             pass
-        except search_errors() as error:
+        except SEARCH_ERRORS as error:
             problem = error
         yield _gauge("home_readable", "Whether the records of the home can be read.", problem is None)
         yield _gauge("live", "Whether there is a live generation to search.", status is not None)

@@ -12,7 +12,7 @@ from tempfile import TemporaryFile
 from typing import IO, Any
 
 from chunksink.chunkbus.runlog import RunLog
-from chunksink.logs import encodable
+from chunksink.chunkbus.wording import encodable
 from chunksink.rebuild.freshness import NO_FAILURES
 from chunksink.settings.config import Config
 

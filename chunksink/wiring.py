@@ -16,11 +16,11 @@ from msgspec import structs
 from chunksink.chunkbus.errors import ChunksinkError, NotABusRoot
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.runlog import RunLog
+from chunksink.chunkbus.wording import counted
 from chunksink.embeddings.encoder import ModelInfo
 from chunksink.embeddings.errors import CacheUnavailable
 from chunksink.embeddings.references import embedding_ref
 from chunksink.embeddings.settings import EncoderSettings
-from chunksink.output import counted
 from chunksink.rebuild.catalog import Catalog
 from chunksink.rebuild.errors import InvalidBus, NoGeneration, RebuildError
 from chunksink.rebuild.intake import Intake, Workers, ignore
@@ -129,12 +129,10 @@ def require_chunks(root: BusRoot, home: Path) -> BusRoot:
         with suppress(RebuildError), State.existing(home) as state:
             known = [] if root.mistake else Catalog(state).known_partitions()
         if known:
-            marker = f"write an empty object {root.address}/manifest/kept"
-            step = marker if root.bucket else f"run `mkdir -p {root.manifests}`"
             raise InvalidBus(
                 f"no chunks at {root.address}, which had {counted(len(known), 'partition')}; the index is unchanged. "
                 "Bring the folder back, or name it with --chunks DIR. If all are meant to go: "
-                f"{step}, then `chunksink retire-partition KEY` for each"
+                f"{root.how_to_keep_empty}, then `chunksink retire-partition KEY` for each"
             ) from error
         raise
 

@@ -26,6 +26,7 @@ import msgspec
 import numpy as np
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_before_delay, wait_random_exponential
 
+from chunksink.chunkbus.wording import counted
 from chunksink.embeddings.encoder import Vectors
 from chunksink.embeddings.errors import (
     EmbeddingsError,
@@ -284,7 +285,7 @@ def vectors_in(content: bytes, expected: int) -> tuple[Vectors, int]:
     except msgspec.DecodeError:
         answer = msgspec.convert(json.loads(content), type=_Answer)  # accepts the NaN that some servers write
     vectors = {entry.index: entry.embedding for entry in answer.data}
-    problem = f"asked for {expected:,} vector{'s' * (expected != 1)}, got {len(answer.data):,}"
+    problem = f"asked for {counted(expected, 'vector')}, got {len(answer.data):,}"
     if len(answer.data) < expected and (answer.data or expected == 1):
         raise TextRefused(f"the endpoint left texts out: {problem}")
     if len(answer.data) != expected:

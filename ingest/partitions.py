@@ -1,6 +1,5 @@
 """The table `family`: the families in all partitions that an ingest wrote, updated if a manifest has changed."""
 
-import os
 import sqlite3
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -15,9 +14,7 @@ from chunksink.chunkbus.errors import InvalidManifest
 from chunksink.chunkbus.findings import Finding
 from chunksink.chunkbus.identity import family_key, parent_id, tenant_id
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.chunkbus.manifest import committed_checksum
-from chunksink.chunkbus.reader import open_partition, read_lines, read_manifest
-from chunksink.chunkbus.signature import Signature
+from chunksink.chunkbus.reader import read_lines, read_manifest
 from chunksink.chunkbus.validation import Validation
 from chunksink.ingest.errors import IngestRefused
 from chunksink.ingest.model import moment_of, summarise
@@ -61,26 +58,30 @@ def _why_not_ours(bus: BusRoot, key: str) -> str:
 
 def _load(db: sqlite3.Connection, bus: BusRoot, key: str, placement: Placement, *, trust_cache: bool) -> bool:
     known = db.execute("select * from partition where key = ?", [key]).fetchone()
-    if bus.bucket is not None and trust_cache and (data := bus.known_manifest(key)) is not None:
-        row = (key, sha256(data).hexdigest(), *signature_of(bus, key))
-        if row == known and bus.bucket.has_chunks(key, committed_checksum(data)):
-            return False  # known by its manifest, without downloading its chunks
     try:
-        file, manifest = open_partition(bus, key)
+        manifest, size = bus.manifest_and_size(key)
+        if trust_cache and size is not None and known == _row(bus, key, manifest):
+            return False  # in a bucket without downloading its chunks
+        file, manifest = bus.open(key)
     except OSError:
         _is_valid(bus, key, placement)
         forget(db, key)
         return True
     with file:
-        row = (key, sha256(manifest or b"").hexdigest(), *signature_of(bus, key, file))
-        if row == known and trust_cache:
-            return False
+        row = _row(bus, key, manifest, file)
         is_valid = _is_valid(bus, key, placement)
         forget(db, key)  # if it is invalid, this run does not use it
         if is_valid:
             _load_families(db, key, file)
             db.execute("insert into partition values (?, ?, ?, ?, ?, ?)", row)
         return row != known or not is_valid
+
+
+def _row(
+    bus: BusRoot, key: str, manifest: bytes | None, file: BinaryIO | None = None
+) -> tuple[str, str, int, int, int, int]:
+    """The partition's row in the table `partition`."""
+    return key, sha256(manifest or b"").hexdigest(), *bus.chunks_signature(key, file)
 
 
 def _is_valid(bus: BusRoot, key: str, placement: Placement) -> bool:
@@ -90,8 +91,7 @@ def _is_valid(bus: BusRoot, key: str, placement: Placement) -> bool:
         return True
     if placement.only in (None, key):
         first = next(finding for finding in findings if finding.is_error)
-        folder = () if bus.bucket else (bus.manifest_file(key), bus.chunks_file(key))
-        files = [str(file) for file in folder if file.exists()] or [f"its objects in {bus.address}"]
+        files = [str(file) for file in bus.files(key) if file.exists()] or [f"its objects in {bus.address}"]
         raise IngestRefused(
             f"partition {key} of {bus.address} is not valid: {first}; nothing was written. Restore its files from a "
             f"copy, or move {' and '.join(files)} away and ingest every source of it again before the next sync"
@@ -149,11 +149,3 @@ def next_created_at(db: sqlite3.Connection, bus: BusRoot, now: str) -> str:
     if stamps and moment <= newest:
         moment = min(newest, _LAST_MOMENT) + timedelta(microseconds=1)
     return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
-
-
-def signature_of(bus: BusRoot, key: str, file: BinaryIO | None = None) -> tuple[int, int, int, int]:
-    """The signature of the chunks file, or of an open one. In a bucket the manifest alone identifies the chunks."""
-    if bus.bucket is not None:
-        return 0, 0, 0, 0
-    status = os.stat(bus.chunks_file(key)) if file is None else os.fstat(file.fileno())  # noqa: PTH116
-    return Signature.of(status).numbers()

@@ -10,6 +10,7 @@ import sqlite3
 from dataclasses import dataclass
 
 from chunksink.chunkbus.brake import LEAST_CHUNKS, SHRUNK_DIVISOR, is_large_loss
+from chunksink.chunkbus.wording import counted
 from chunksink.ingest.codes import SOURCE_IN_ANOTHER_FILE
 from chunksink.ingest.discover import Discovery
 from chunksink.ingest.errors import IngestBrake, IngestRefused
@@ -169,7 +170,7 @@ def stop_large_loss(db: sqlite3.Connection, allowed: int) -> None:
     if (number := sum(sources for _, sources in empty)) > allowed:
         raise IngestBrake(
             f"{', '.join(origin for origin, _ in empty[:_FIRST_MISSING])} has no records any more, and --prune would "
-            f"remove {number:,} source{'s' * (number != 1)}; nothing was written. Is the file complete? To remove "
+            f"remove {counted(number, 'source')}; nothing was written. Is the file complete? To remove "
             f"them: --allow-deletions {number}"
         )
     shrunk = db.execute(_SHRUNK).fetchall()
@@ -177,7 +178,7 @@ def stop_large_loss(db: sqlite3.Connection, allowed: int) -> None:
     if len(shrunk) <= allowed or not is_large_loss(lost, total or 0, LEAST_CHUNKS):
         return
     names = ", ".join(name for name, _ in shrunk[:_FIRST_MISSING])
-    sources = f"{len(shrunk):,} source{'' if len(shrunk) == 1 else 's'} ({names})"
+    sources = f"{counted(len(shrunk), 'source')} ({names})"
     raise IngestBrake(
         f"{lost:,} of the {total:,} chunks in the partitions of this run would be removed, from {sources}; "
         f"nothing was written. Are the files complete? To remove the chunks: --allow-deletions {len(shrunk)}"
@@ -211,7 +212,7 @@ def _prune(db: sqlite3.Connection, options: Options, discovery: Discovery) -> No
         # Files of unknown formats do not count: they may exist even if a disk is not mounted.
         found = db.execute("select uri from found where format <> ''")
         if number > options.allow_deletions and not any(scope.contains(uri) for (uri,) in found):
-            sources = f"{number:,} source{'' if number == 1 else 's'}"
+            sources = counted(number, "source")
             state = "has no sources any more" if scope.path.exists() else "does not exist"
             raise IngestBrake(
                 f"{scope.path} {state}, and --prune would remove {sources}; nothing was written. Is it mounted? "

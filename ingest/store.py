@@ -3,7 +3,6 @@
 The ledger records which sources were read, by which versions, and with which result. It only grows.
 """
 
-import os
 import shlex
 import shutil
 import sqlite3
@@ -25,6 +24,7 @@ from chunksink.chunkbus.reader import read_manifest
 from chunksink.chunkbus.runlog import read_run
 from chunksink.chunkbus.signature import Signature
 from chunksink.chunkbus.store import Store, write_transaction
+from chunksink.chunkbus.wording import counted
 from chunksink.ingest.codes import MEANINGS
 from chunksink.ingest.errors import IngestBusy
 
@@ -74,16 +74,15 @@ class IngestStore(Store):
 
         Raises IngestBusy if another run uses it.
         """
-        path = bus.address.encode() if bus.bucket else os.fsencode(bus.path.resolve())
         db = self.db.conn
         with keep_out_ingests(self.path.parent):
             try:
                 with write_transaction(self.db):
-                    is_known_bus = db.execute("select path from bus").fetchone() == (path,)
+                    is_known_bus = db.execute("select path from bus").fetchone() == (bus.identity,)
                     for table in _RUN_TABLES if is_known_bus else (*_RUN_TABLES, *_CACHE_TABLES):
                         db.execute(f"delete from {table}")
                     if not is_known_bus:
-                        db.execute("insert into bus values (?)", (path,))
+                        db.execute("insert into bus values (?)", (bus.identity,))
                 yield db
             finally:
                 if db.in_transaction:
@@ -191,7 +190,7 @@ select name, count(*) over () from (
 def _named_otherwise(file: str, sources: list[tuple[str, int]]) -> str:
     names, total = [name for name, _ in sources], sources[0][1]
     more = f" and {total - len(names):,} more" if total > len(names) else ""
-    number = f"{total:,} source{'' if total == 1 else 's'}"
+    number = counted(total, "source")
     remedy = f"Ask for one: `chunksink why {shlex.quote(names[0])}`"
     return f"{file} was read as {number}: {', '.join(names)}{more}. {remedy}"
 

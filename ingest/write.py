@@ -18,11 +18,9 @@ from chunksink.chunkbus.errors import PartitionLocked, RepeatedChunks
 from chunksink.chunkbus.findings import DUPLICATE_IDS
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import Manifest, ManifestProducer, Tombstone, decode_manifest
-from chunksink.chunkbus.reader import open_partition
 from chunksink.chunkbus.signature import wait_a_tick
 from chunksink.chunkbus.writer import PartitionWriter
 from chunksink.ingest.links import drop_links
-from chunksink.ingest.partitions import signature_of
 from chunksink.ingest.report import Failure
 
 _LISTED_SOURCES = 1000
@@ -154,8 +152,7 @@ class _Writer:
                 **self._versions(),
                 **self._counts(key, manifest),
             )
-            if self._bus.bucket is None:
-                wait_a_tick()
+            wait_a_tick()
             self._record_families(key)
 
     def _add_lines(self, writer: PartitionWriter, key: str, *, is_last: bool) -> int:
@@ -178,7 +175,7 @@ class _Writer:
         if spool is not None:
             return open(os.fsdecode(spool), "rb")  # noqa: PTH123
         assert partition is not None
-        return open_partition(self._bus, partition)[0]
+        return self._bus.open(partition)[0]
 
     def _record_families(self, key: str) -> None:
         """Replaces the partition's rows in `family` by those of the new version."""
@@ -186,7 +183,7 @@ class _Writer:
         assert manifest is not None
         self._db.execute("delete from family where partition = ?", [key])
         self._db.execute("update family set partition = ? where partition = ?", [key, _NEW])
-        row = (key, sha256(manifest).hexdigest(), *signature_of(self._bus, key))
+        row = (key, sha256(manifest).hexdigest(), *self._bus.chunks_signature(key))
         self._db.execute("insert or replace into partition values (?, ?, ?, ?, ?, ?)", row)
 
     def _tombstones(self, key: str, before: Manifest | None) -> list[Tombstone]:

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 from chunksink.chunkbus.errors import PartitionChanged
 from chunksink.chunkbus.identity import resolve_parent_id
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.chunkbus.reader import PartitionReader, Place, open_partition
+from chunksink.chunkbus.reader import PartitionReader, Place
 from chunksink.rebuild.catalog import Catalog
 from chunksink.rebuild.catalog_rows import KEY
 from chunksink.rebuild.errors import UnknownChunk
@@ -246,7 +246,7 @@ def _line_and_source(root: BusRoot, row: _ChunkRow) -> tuple[int, str] | tuple[N
     try:
         with PartitionReader(root, row.partition) as reader:
             [document] = project_family([reader.record(Place(row.offset, row.length), row.text_hash)])
-        file, _ = open_partition(root, row.partition)
+        file, _ = root.open(row.partition)
     except (OSError, PartitionChanged):
         return None, None
     line, unread = 1, row.offset

@@ -15,7 +15,6 @@ from chunksink.rebuild.embedder import DocumentEmbedder
 from chunksink.rebuild.errors import OtherPlan, Removal, UnknownPlan
 from chunksink.rebuild.flip import live_generation
 from chunksink.rebuild.intake import retry_if_rewritten
-from chunksink.rebuild.locks import WAIT_SECONDS
 from chunksink.rebuild.ownership import require_ours
 from chunksink.rebuild.plan import FamilyCounts, Plan
 from chunksink.rebuild.removals import held_by_reason, large_removal
@@ -110,7 +109,7 @@ class Forecast:
 def plan(session: Session, *, adopt: bool = False) -> Forecast:
     """What the next sync would do and cost, even if it is the first. Only records of this home are written, except that
     an interrupted flip is completed."""
-    with session.lock(WAIT_SECONDS):
+    with session.lock.at_start():
         live = live_generation(session, adopt=adopt)
         if live is None:
             embedder = session.embedders.configured(with_model=False, replace_damaged=False)

@@ -16,7 +16,6 @@ from chunksink.chunkbus.findings import FIELD_VALUE, PARTITION_KEY, UNREADABLE, 
 from chunksink.chunkbus.inventory import Inventory
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import decode_manifest, examine_manifest
-from chunksink.chunkbus.reader import open_partition
 from chunksink.chunkbus.record_checks import Rules
 from chunksink.chunkbus.store import write_transaction
 from chunksink.chunkbus.validation import RULES_VERSION, NeedsValidation, PartialValidation, Progress, Validation
@@ -212,7 +211,7 @@ class Intake:
         return f"rules {RULES_VERSION} {checksums}{fields}{files}"
 
     def _require_same(self, key: str, signature: str) -> None:
-        if self._with_rules(self.root.signature_now(key)) != signature:
+        if self._settled_signature(key)[0] != signature:
             raise PartitionChanged(f"partition {key} was rewritten while it was read; run again")
 
     def _reject(self, key: str, signature: str | None) -> None:
@@ -223,7 +222,7 @@ class Intake:
     def _accept(self, key: str, signature: str | None, part: PartialValidation | None = None) -> None:
         """Update the rows of the partition. With `part`, also validate the families with changed lines. Raises
         NeedsValidation if the whole partition must be validated."""
-        file, data = open_partition(self.root, key)
+        file, data = self.root.open(key)
         with file:
             if data is None:
                 raise PartitionChanged(f"partition {key} has no manifest any more")

@@ -17,7 +17,7 @@ from chunksink.rebuild.schema import exists
 from chunksink.rebuild.state import Generation, State
 
 WAIT_SECONDS = 10.0
-"""How long to wait for another run at the start."""
+"""How long to wait for another run at the start. Only this module reads it, at each use."""
 WAIT_BETWEEN_SECONDS = 6 * 3600.0
 """How long to wait for a sync in the middle of a rebuild or a verify."""
 LEASES = "leases"
@@ -26,19 +26,22 @@ LEASES = "leases"
 class _HomeLock:
     """A lock of one run, shared by its threads and reentrant."""
 
-    def __init__(self, home: Path, name: str, wait_seconds: float, busy: str) -> None:
+    def __init__(self, home: Path, name: str, busy: str) -> None:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._wait_seconds = wait_seconds
         self._busy = busy
         self._lock = filelock.FileLock(str(_lock_file(home, name)), thread_local=False)
         self._one_at_a_time = threading.Lock()  # a release must not undo another thread's acquire
 
+    def at_start(self) -> AbstractContextManager[None]:
+        """At the start of a run there is no work to lose, so it does not wait long."""
+        return self(WAIT_SECONDS)
+
     @contextmanager
-    def __call__(self, wait_seconds: float | None = None) -> Iterator[None]:
+    def __call__(self, wait_seconds: float = WAIT_BETWEEN_SECONDS) -> Iterator[None]:
         """Wait while another run has the lock. Raises HomeLocked after `wait_seconds`."""
         with self._one_at_a_time:
             try:
-                self._lock.acquire(timeout=self._wait_seconds if wait_seconds is None else wait_seconds)
+                self._lock.acquire(timeout=wait_seconds)
             except filelock.Timeout as error:
                 raise HomeLocked(f"{self._busy}; wait for it, or name another home with --home") from error
         try:
@@ -52,18 +55,18 @@ class WriterLock(_HomeLock):
     """Held by the one run that writes."""
 
     def __init__(self, home: Path) -> None:
-        super().__init__(home, "writer", WAIT_BETWEEN_SECONDS, f"another run is writing to {home}")
+        super().__init__(home, "writer", f"another run is writing to {home}")
 
 
 class RebuildLock(_HomeLock):
     """Held by a run that makes new builds, and by an erasure, during which none may be made. Syncs do not need it."""
 
     def __init__(self, home: Path) -> None:
-        super().__init__(home, "rebuild", WAIT_SECONDS, f"another run is building in {home}, or erasing from it")
+        super().__init__(home, "rebuild", f"another run is building in {home}, or erasing from it")
 
 
-def writing(home: Path, wait_seconds: float = WAIT_SECONDS) -> AbstractContextManager[None]:
-    return WriterLock(home)(wait_seconds)
+def writing(home: Path) -> AbstractContextManager[None]:
+    return WriterLock(home).at_start()
 
 
 def held_locks(home: Path) -> tuple[str, ...]:

@@ -22,7 +22,6 @@ from chunksink.rebuild.embedder import DocumentEmbedder
 from chunksink.rebuild.errors import NotVerified, OtherModel
 from chunksink.rebuild.flip import drop, drop_orphans, flip, live_generation
 from chunksink.rebuild.intake import retry_if_rewritten
-from chunksink.rebuild.locks import WAIT_SECONDS
 from chunksink.rebuild.model_change import model_change
 from chunksink.rebuild.ownership import recover_receipts, require_ours
 from chunksink.rebuild.plan import Plan
@@ -70,7 +69,7 @@ def _prepare(session: Session) -> None:
 
 def rebuild(session: Session, options: RebuildOptions = RebuildOptions()) -> RunReport:
     """Read all chunks, then load the model, build a new generation of the run's sinks, and show it to readers."""
-    with session.lock(WAIT_SECONDS):
+    with session.lock.at_start():
         _prepare(session)
         session.refresh(reread=True)
     _require_valid(session, options)  # before the model is loaded
@@ -97,8 +96,8 @@ class Rebuild:
 
     def run(self) -> Generation:
         """Fill a generation, verify it and make it live; returns it. Continues an unfinished one of the same kind."""
-        with self.session.rebuild_lock():
-            with self.session.lock(WAIT_SECONDS):
+        with self.session.rebuild_lock.at_start():
+            with self.session.lock.at_start():
                 self.live = live_generation(self.session, adopt=self.options.adopt)
                 # Before hours of work, and before receipts of existing builds are made.
                 require_ours(self.session, self.session.sinks, adopt=self.options.adopt, sign=True)

@@ -60,6 +60,20 @@ class Recall:
     def is_worn(self) -> bool:
         return self.deleted >= WORN
 
+    @property
+    def summary(self) -> str:
+        worst = f"{self.worst:.0%} in the worst of {self.questions} searches"
+        found = f"finds {self.mean:.1%} of the nearest documents, {worst}"
+        return f"{found}; {self.deleted:.0%} of the vectors in its graph are deleted" if self.deleted else found
+
+    def remedy(self, sink: str) -> str:
+        """What to do if a search finds too little or is slow; else empty."""
+        rebuild = f"`chunksink rebuild --sink {sink}` makes a new graph"
+        if self.is_low:
+            sync = f"`chunksink sync` corrects the search settings of {sink}; then restart a Chroma server"
+            return f"{sync}. If it changes none, {rebuild}"
+        return f"each search visits the deleted vectors, too; {rebuild}" if self.is_worn else ""
+
 
 def measure(state: State, sink: Sink, build_id: str, cached: Cached) -> Recall | None:
     """None if the engine has no such search, or the cache has no vectors to measure it with."""

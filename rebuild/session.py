@@ -22,7 +22,7 @@ from chunksink.rebuild.embedder import DocumentEmbedder, Embedders
 from chunksink.rebuild.errors import RebuildError
 from chunksink.rebuild.families import FamilyReader
 from chunksink.rebuild.intake import Intake, ignore
-from chunksink.rebuild.locks import WAIT_SECONDS, RebuildLock, WriterLock
+from chunksink.rebuild.locks import RebuildLock, WriterLock
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.state import Generation, State
 from chunksink.settings.config import Config
@@ -105,7 +105,7 @@ class Session:
             work["vectors", "reused"] += done.reused
             work["tokens", ""] += embedder.tokens
             work["cost", ""] += embedder.tokens / 1_000_000 * (self.token_price(embedder) or 0)
-        with self.lock(WAIT_SECONDS if work["vectors", "computed"] else 0.0):
+        with self.lock.at_start() if work["vectors", "computed"] else self.lock(0):
             self.state.add_totals(work)
 
     def token_price(self, embedder: DocumentEmbedder) -> float | None:

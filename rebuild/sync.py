@@ -15,7 +15,6 @@ from chunksink.rebuild.families import passage_of
 from chunksink.rebuild.flip import live_generation, show
 from chunksink.rebuild.forecast import require_plan
 from chunksink.rebuild.intake import retry_if_rewritten
-from chunksink.rebuild.locks import WAIT_SECONDS
 from chunksink.rebuild.rebuild import Rebuild, RebuildOptions, rebuild
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.removals import brake
@@ -46,7 +45,7 @@ def sync(session: Session, options: SyncOptions = SyncOptions()) -> RunReport:
     """Sync the live builds, and build missing ones. With `plan_hash`, a sink without a live build is an error."""
     outcome = RunOutcome()
     while True:
-        with session.lock(WAIT_SECONDS):
+        with session.lock.at_start():
             live = _live_to_sync(session, options)
             unbuilt = None
             if live is not None and options.plan_hash is None:
@@ -81,8 +80,8 @@ def _build_all(session: Session, options: SyncOptions) -> RunReport | None:
     """Build all sinks. None if another run has done so meanwhile."""
     for error in session.unreachable.values():
         raise error
-    with session.rebuild_lock():
-        with session.lock(WAIT_SECONDS):
+    with session.rebuild_lock.at_start():
+        with session.lock.at_start():
             if _live_to_sync(session, options) is not None:
                 return None
         # Engines that already have builds, because the records were lost, must not lose documents.
@@ -99,8 +98,8 @@ def _build_sink(session: Session, sink: Sink, options: SyncOptions, outcome: Run
     """Make a new live generation with a build of this sink. It shares all other live builds, also those of sinks that
     are no longer configured. If that fails, the other sinks are synced nevertheless."""
     try:
-        with session.rebuild_lock():
-            with session.lock(WAIT_SECONDS):
+        with session.rebuild_lock.at_start():
+            with session.lock.at_start():
                 live = live_generation(session, adopt=options.adopt)
             if live is None or sink.name in live.builds:  # another run has built it meanwhile
                 return

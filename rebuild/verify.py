@@ -13,7 +13,7 @@ from chunksink.rebuild.embedder import Lookup
 from chunksink.rebuild.errors import OtherHome, Removal
 from chunksink.rebuild.flip import live_generation
 from chunksink.rebuild.intake import retry_if_rewritten
-from chunksink.rebuild.locks import WAIT_SECONDS, reading_live
+from chunksink.rebuild.locks import reading_live
 from chunksink.rebuild.ownership import is_shown, require_our_build
 from chunksink.rebuild.recall import Recall, measure
 from chunksink.rebuild.receipts import Receipts
@@ -154,7 +154,7 @@ def verify(session: Session, *, deep: bool = False, recall: bool = False) -> Ver
     """
     report: VerifyReport | None = None
     with ExitStack() as stack, suppress(PartitionChanged):
-        with session.lock(WAIT_SECONDS):
+        with session.lock.at_start():
             _refresh(session)
             live = stack.enter_context(reading_live(session.state))
             version = session.state.version()

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol, overload
 
+from chunksink.chunkbus.wording import counted
 from chunksink.search.access import Access
 from chunksink.search.fusion import Share
 from chunksink.search.link import Locator, link_of, locator_of
@@ -199,7 +200,7 @@ class Answer:
     """The order of the hits, which then have no scores."""
 
     def __repr__(self) -> str:
-        hits = f"{len(self.hits)} hit{'' if len(self.hits) == 1 else 's'}"
+        hits = counted(len(self.hits), "hit")
         return f"<Answer to {self.query!r:.60}: {hits}, {self.mode}{'' if self.answered else ', no engine answered'}>"
 
     @property

@@ -72,7 +72,7 @@ def examples(many: int) -> int:
 
 
 def sampled(cases: Iterable[Case], every: int = 3) -> list[Case]:
-    """All of these cases in `make soak`, about every third one otherwise."""
+    """All of these cases in `make soak`, about every third one otherwise. Only for long lists."""
     return list(cases)[:: 1 if HEAVY else every]
 
 

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 import yaml
 
-from chunksink.chunkbus.layout import BusRoot
-from chunksink.exits import Exit
+from chunksink.chunkbus.folder_partitions import FolderRoot
+from chunksink.command_line.exits import Exit
 from tests.chunksink.test_serve_command import running
 from tests.conftest import ROOT, need
 from tests.engines.servers import ChromaServer, MeilisearchServer, PostgresServer, free_port
@@ -139,7 +139,7 @@ def test_the_health_check_of_postgres_works(postgres_server: PostgresServer, mon
 
 
 def test_the_health_check_of_the_search_service_works(tmp_path: Path) -> None:
-    commit(BusRoot(tmp_path / "chunks"), "p1", source("pets.md", "the cat sleeps"))
+    commit(FolderRoot(tmp_path / "chunks"), "p1", source("pets.md", "the cat sleeps"))
     assert chunksink(tmp_path, "rebuild", CHUNKSINK_SINKS="fts").code == Exit.OK
     tokens = f"{'0' * 64}=*"
     command = [*SERVICES["search"]["command"][1:], "--port", str(port := free_port())]

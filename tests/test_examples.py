@@ -15,7 +15,7 @@ import click
 import pytest
 import yaml
 
-from chunksink.cli import cli
+from chunksink.command_line.cli import cli
 from tests.conftest import ROOT
 
 FOLDER = ROOT / "examples" / "cluster"

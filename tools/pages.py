@@ -1,6 +1,8 @@
 """Tables generated from the code, for the parts of `docs/*.md` that cog fills."""
 
+import ast
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -8,8 +10,8 @@ import click
 import msgspec
 
 from chunksink.chunkbus import findings
-from chunksink.cli import cli
-from chunksink.exits import Exit
+from chunksink.command_line.cli import cli
+from chunksink.command_line.exits import Exit
 from chunksink.ingest import codes
 from chunksink.search.filters import filter_fields
 from chunksink.settings.config import SETTINGS, Config, meaning_of
@@ -75,7 +77,8 @@ def _default(field: msgspec.structs.FieldInfo) -> str:
 
 PROMISES = {
     1: "Pure: on a valid bus, a sync from any state ends in the same index as a rebuild from nothing.",
-    2: "Crash-convergent: after a kill at any instant the next run converges; no committed vector is computed again.",
+    2: "Crash-convergent: after a kill at any instant, or on a full disk, the next run converges; "
+    "no committed vector is computed again.",
     3: "No gap, no orphan: a source is never absent while it is replaced, and nothing of its old version is left.",
     4: "Receipts after facts: a receipt is written when the engine has confirmed, and is never taken as proof.",
     5: "Zero-downtime rebuild: readers use the live generation until the flip; the previous one can be restored.",
@@ -88,20 +91,28 @@ PROMISES = {
     12: "Secrets stay secret: they are in no log, error, page or process list.",
 }
 _PROMISE = re.compile(r"mark\.promise\((\d+)\)")
-_LONG_FORM = re.compile(r"from tests\.conftest import .*\b(HEAVY|examples|sampled)\b|CHUNKSINK_SOAK")
+_LONG_FORM = re.compile(r"from tests\.conftest import .*\b(HEAVY|examples|sampled)\b")
 
 
 def promises_table() -> str:
-    """The test files for each promise. `+` marks files with a long form."""
+    """The test files for each promise, with the number of its tests. `+` marks files with a long form."""
     proving: dict[int, list[str]] = {number: [] for number in PROMISES}
     for file in sorted(Path("tests").glob("**/test_*.py")):
         text = file.read_text(encoding="utf-8")
-        link = f"[{file.parent.name}/{file.stem}](../{file}){' +' if _LONG_FORM.search(text) else ''}"
-        for number in sorted({int(found) for found in _PROMISE.findall(text)}):
-            proving[number].append(link)
+        link, plus = f"[{file.parent.name}/{file.stem}](../{file})", "+" if _LONG_FORM.search(text) else ""
+        for number, tests in sorted(_marked(ast.parse(text)).items()):
+            proving[number].append(f"{link} {tests}{plus}")
     rows = ["| | promise | tests |", "|---|---|---|"]
     rows += [f"| {number} | {_cell(PROMISES[number])} | {', '.join(files)} |" for number, files in proving.items()]
     return "\n".join(rows)
+
+
+def _marked(module: ast.Module) -> Counter[int]:
+    """How many test functions of a module have the mark of each promise."""
+    tests = [node for node in module.body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
+    of_all = [ast.unparse(node) for node in module.body if ast.unparse(node).startswith("pytestmark")]
+    marks = [" ".join([*of_all, *map(ast.unparse, test.decorator_list)]) for test in tests]
+    return Counter(number for mark in marks for number in {int(found) for found in _PROMISE.findall(mark)})
 
 
 def commands_help() -> str:

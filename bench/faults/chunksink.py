@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from bench.faults.vectors import DIMENSIONS, ModelFailed, TextFailed, vectors
-from chunksink.cli import run
+from chunksink.command_line.cli import run
 from chunksink.embeddings import pool
 from chunksink.embeddings.encoder import EncodedBatch, Encoder, ModelInfo
 from chunksink.embeddings.errors import EndpointUnavailable

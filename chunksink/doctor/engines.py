@@ -5,9 +5,9 @@ from contextlib import ExitStack, closing
 from functools import partial
 
 from chunksink.chunkbus.errors import ChunksinkError
+from chunksink.chunkbus.wording import counted
 from chunksink.doctor import AGAIN, OWNER, Check, CheckProblem, check, remedies
 from chunksink.doctor.records import Live
-from chunksink.output import counted
 from chunksink.rebuild.embedder import cached_vectors
 from chunksink.rebuild.schema import existing_home_id
 from chunksink.rebuild.state import State
@@ -23,7 +23,6 @@ from chunksink.sinks.capabilities import (
 )
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.errors import BuildBroken, BuildMissing, SinkError
-from chunksink.summary import recall_line, recall_remedy
 from chunksink.wiring import existing_cache, live_dimensions, open_one_sink
 
 
@@ -128,9 +127,9 @@ def _recall(config: Config, sink: Sink, build_id: str) -> str:
         return "not measured: see `index` and `cache`"
     if recall is None:
         return "not measured: the cache has none of its texts"
-    if remedy := recall_remedy(sink.name, recall):
-        raise CheckProblem(recall_line(recall), remedy, "warn")
-    return recall_line(recall)
+    if remedy := recall.remedy(sink.name):
+        raise CheckProblem(recall.summary, remedy, "warn")
+    return recall.summary
 
 
 def _public_name(config: Config, sink: SupportsPublicName) -> str:

@@ -14,13 +14,13 @@ import httpx
 
 from chunksink.chunkbus.errors import ExtraMissing, StorageError
 from chunksink.chunkbus.storage import is_bucket, open_storage
+from chunksink.chunkbus.wording import sized, some
 from chunksink.doctor import AGAIN, BUCKET, CheckProblem, remedies
 from chunksink.embeddings.connection import checked_url, client_for
 from chunksink.embeddings.errors import EndpointError, ModelError
 from chunksink.embeddings.graphs import expected_runtime
 from chunksink.embeddings.resolve import ResolvedModel, default_model_cache, resolve_model
 from chunksink.embeddings.segments import arrow
-from chunksink.output import sized, some
 from chunksink.rebuild.errors import ComputeError
 from chunksink.rebuild.locks import held_locks
 from chunksink.rebuild.state import FULL_BYTES, can_write

@@ -1,6 +1,5 @@
 """Checks of files: the chunks, and the databases of the home (`ingest.db`, `state.db`, the cache)."""
 
-import os
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -16,12 +15,11 @@ from chunksink.chunkbus.errors import (
     StoreUnreadable,
 )
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.chunkbus.manifest import committed_checksum, decode_manifest
-from chunksink.chunkbus.reader import open_partition
+from chunksink.chunkbus.manifest import decode_manifest
+from chunksink.chunkbus.wording import counted, sized, some
 from chunksink.doctor import AGAIN, BUCKET, OWNER, CheckProblem, remedies
 from chunksink.embeddings.errors import CacheBusy, CacheDamaged, CacheError, CacheTooNew
 from chunksink.ingest.store import FILE_NAME, IngestStore
-from chunksink.output import counted, sized, some
 from chunksink.rebuild.catalog import Catalog
 from chunksink.rebuild.errors import NoGeneration
 from chunksink.rebuild.state import State, cache_file
@@ -63,26 +61,20 @@ def chunks(config: Config) -> str:
 
 def _flaw(root: BusRoot, key: str) -> str | None:
     """What is wrong with a partition, without reading its chunks."""
-    if root.bucket is not None:
-        data = root.manifest_bytes(key)
-        is_complete = root.bucket.has_chunks(key, committed_checksum(data))
-        return None if data and is_complete else f"its {'chunks file' if data else 'manifest'} is missing"
     try:
-        file, manifest = open_partition(root, key)
-    except FileNotFoundError:
-        return "its chunks file is missing"
+        manifest, size = root.manifest_and_size(key)
     except OSError as error:
         return f"{error.filename}: {error.strerror}"
-    with file:
-        if manifest is None:
-            return "its manifest is missing"
-        try:
-            emitted = decode_manifest(manifest).counts.chunks_emitted
-        except InvalidManifest as error:
-            return f"its manifest cannot be read: {error}"
-        size = os.fstat(file.fileno()).st_size
-        if (size > 0) != (emitted > 0):
-            return f"its manifest counts {counted(emitted, 'chunk')}, its chunks file has {counted(size, 'byte')}"
+    if size is None:
+        return "its chunks file is missing"
+    if manifest is None:
+        return "its manifest is missing"
+    try:
+        emitted = decode_manifest(manifest).counts.chunks_emitted
+    except InvalidManifest as error:
+        return f"its manifest cannot be read: {error}"
+    if (size > 0) != (emitted > 0):
+        return f"its manifest counts {counted(emitted, 'chunk')}, its chunks file has {counted(size, 'byte')}"
     return None
 
 

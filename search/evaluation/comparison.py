@@ -1,7 +1,7 @@
 """Saves the result of an evaluation, and compares two results query by query."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from math import inf
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from chunksink.chunkbus.wording import printable
 from chunksink.search.evaluation.evaluate import JudgedQueries, Values, interval
 from chunksink.search.evaluation.reading import InvalidEvaluation
 from chunksink.search.question import Mode
@@ -95,3 +96,23 @@ def read_result(path: Path) -> Result:
             f"{path} lacks the text or the judgements of the query {min(unjudged)!r:.100}: write it with `eval --save`"
         )
     return result
+
+
+def comparison_lines(evaluation: Mapping[str, Any]) -> Iterator[str]:
+    """The figures of each mode before and after, and the queries that changed most."""
+    for mode, one in evaluation["modes"].items():
+        figure = f"{mode} {evaluation['metric']} {one['after']:.4f}"
+        if one["before"] is None:
+            yield figure
+            continue
+        difference = one["difference"]
+        interval = f"{difference['mean']:+.4f} [{difference['low']:+.4f}, {difference['high']:+.4f}]"
+        yield f"{figure}, before {one['before']:.4f}, difference {interval}{_changed_queries(one)}"
+
+
+def _changed_queries(mode: Mapping[str, Any]) -> str:
+    shown = {
+        kind: [f"{printable(each['query'])} {each['before']:.2f} to {each['after']:.2f}" for each in mode[kind]]
+        for kind in ("lost", "won")
+    }
+    return "".join(f"; {kind}: {', '.join(queries)}" for kind, queries in shown.items() if queries)

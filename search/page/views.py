@@ -7,6 +7,7 @@ from urllib.parse import quote, urlsplit
 
 from markupsafe import Markup
 
+from chunksink.chunkbus.wording import counted
 from chunksink.search import question
 from chunksink.search.answer import Answer, SearchHit, Surrounded
 from chunksink.search.excerpt import BEFORE, beginning, ending, excerpt, has_markdown
@@ -186,7 +187,7 @@ def outcome(answer: Answer, form: SearchForm) -> str:
         return f"No more {noun}s" if form.offset else f"No {noun}s"
     if first == 1 and not answer.more:
         number = last + sum(len(hit.same_text) for hit in answer.hits)
-        return f"{number} {noun}{'' if number == 1 else 's'}"
+        return counted(number, noun)
     what = f"{noun.capitalize()}s {first} to {last}" if last > first else f"{noun.capitalize()} {first}"
     total = sum(value.families for value in answer.facets.get(IN_EVERY_DOCUMENT, ()))
     if noun == "source" and total >= last:
@@ -211,7 +212,7 @@ def ago(moment: str) -> str:
     for size, noun in ((86_400, "day"), (3600, "hour"), (60, "minute")):
         if seconds >= size:
             number = int(seconds // size)
-            return f"{number} {noun}{'' if number == 1 else 's'} ago"
+            return f"{counted(number, noun)} ago"
     return "just now"
 
 

@@ -250,6 +250,12 @@ class KeywordConformance(ReaderConformance):
             found = {hit.parent_id for hit in reader.search("zebra quince", 10)}
             assert found == {one.parent_id for one in families}
 
+    def test_a_word_in_the_title_ranks_above_the_same_word_in_the_text(self, connect: Any) -> None:
+        named = [("Tides", "The harbour at noon"), ("Harbour", "The tides at noon")]
+        families = [family(f"{title}.md", [text], metadata={"title": title}) for title, text in named]
+        for reader in open_reader(connect, families):
+            assert [hit.parent_id for hit in reader.search("harbour")] == [families[1].parent_id, families[0].parent_id]
+
     def test_hits_contain_the_words_in_quotes(self, reader: KeywordReader) -> None:
         self.check(reader.search('"red apple"', 10), {ALL[0]} | ids([2]), [])
         assert reader.search('"apple red"', 10) == []

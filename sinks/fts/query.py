@@ -38,6 +38,8 @@ MAX_TERMS = 48
 MAX_PAIRS = 400
 MAX_CHARACTERS = 10_000
 MAX_PUNCTUATED = 4
+_MOST_VERBATIM = 16
+"""Longer queries are hardly ever in a text as typed."""
 FEW = 3
 """With at most this many words or runs, a document should have all."""
 
@@ -80,6 +82,8 @@ class Query:
     """The joined words (dry-run) of a short query. Their parts are in `words`."""
     compounds: tuple[str, ...] = ()
     """Pairs of neighbours as one word: sortOrder for sort order, database for data base."""
+    verbatim: tuple[str, ...] = ()
+    """The whole query, which may be a sentence or an error message of a text. Empty if it is short, long or quoted."""
 
 
 @lru_cache(maxsize=256)  # each search parses its query several times
@@ -121,6 +125,7 @@ def parse(typed: str) -> Query:
         punctuated=kept_punctuated,
         joined=side_by_side,
         compounds=_compounds([word for word in kept if word not in in_quotes]),
+        verbatim=() if phrases or runs or not FEW <= len(TOKEN.findall(possible)) <= _MOST_VERBATIM else (possible,),
     )
 
 

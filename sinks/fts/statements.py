@@ -59,8 +59,8 @@ PREFIX_WEIGHT = 0.5
 """The weight of longer words that begin with the last word of the query. It is below 1, because the last word may be
 complete."""
 JOINED_WEIGHT = 0.5
-"""The weight of a joined word (dry-run) whose parts are adjacent, and of a compound. It counts in addition to those of
-the parts."""
+"""The weight of a joined word (dry-run) whose parts are adjacent, of a compound, and of the whole query. It counts in
+addition to those of the parts."""
 _INCOMPLETE = 0.85
 """In short queries, the factor of a row that lacks one of the words, or has none of them in its text: a match in the
 title says little, because all passages of a source have the same title."""
@@ -162,7 +162,7 @@ def score_parts_of(query: Query, prefix_weight: float, tenant: Tenant | None) ->
         parts["words"] = [_words(query, tenant)]
         if query.prefix:
             parts["words"].append(_preferring_text(query, expressions.longer(query), tenant, prefix_weight))
-        for terms in filter(None, (query.joined, query.compounds)):
+        for terms in filter(None, (query.joined, query.compounds, query.verbatim)):
             parts["words"].append(match("documents_fts", expressions.words(terms), tenant, JOINED_WEIGHT))
         if attached := with_attached_words(query, tenant):
             parts["words"].append(attached)

@@ -81,8 +81,10 @@ class Server:
 def wrong_url(url: str) -> str | None:
     """Why the option `url` is not an address; None if it is one. The address itself may contain a password."""
     try:
-        conninfo_to_dict(url)
-    except psycopg.Error:
+        for host in str(conninfo_to_dict(url).get("host", "")).split(","):
+            if not host.startswith("/"):  # the folder of a socket
+                host.encode("idna")  # as a connection does
+    except (psycopg.Error, UnicodeError):
         return "`url` must be postgresql://USER@HOST:PORT/DATABASE, or empty for PGHOST and libpq's other variables"
     return None
 

@@ -17,7 +17,6 @@ from chunksink.sinks.postgres.schema import BuildTable, configuration
 from chunksink.sinks.postgres.words import folded
 
 _LONGEST = 40
-_CANDIDATES = 20
 
 
 def table(build: BuildTable) -> sql.Identifier:
@@ -77,22 +76,21 @@ def corrections(
 ) -> dict[str, str]:
     """By query word: a similar word, if the query word is missing.
 
-    `occurring` selects words that a document has in any form. `spelling` is how a document spells a word.
+    `occurring` selects words that a document has in any form. `spelling` is how a document spells a word; empty if none
+    has it.
     """
     words = [word for word in query.words[:MAX_WORDS] if len(word) >= SHORTEST and word.isalpha()]
     missing = set(words).difference(occurring(words))
     if not missing or not exists(connection, build):
         return {}
-    similar = {word: occurring(_similar(connection, build, word)) for word in words if word in missing}
+    similar = {word: _similar(connection, build, word) for word in words if word in missing}
     found = {word: next(filter(None, map(spelling, near)), "") for word, near in similar.items()}
     return {word: near for word, near in found.items() if near}
 
 
 def _similar(connection: Connection, build: BuildTable, word: str) -> list[str]:
-    """Words of the vocabulary, the most similar first."""
+    """Words of the vocabulary, the most similar first. All of them, because any may be the only one of a tenant."""
     word = folded(word)
-    similar = sql.SQL("SELECT word FROM {} WHERE word %% %s ORDER BY similarity(word, %s) DESC, word LIMIT {}").format(
-        table(build), sql.Literal(_CANDIDATES)
-    )
-    candidates = [other for (other,) in rows(connection, similar, [word, word])]
-    return close_matches(word, candidates, _CANDIDATES)
+    similar = sql.SQL("SELECT word FROM {} WHERE word %% %s AND abs(length(word) - %s) <= 2").format(table(build))
+    candidates = [other for (other,) in rows(connection, similar, [word, len(word)])]
+    return close_matches(word, candidates, len(candidates) + 1)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from chunksink.chunkbus import findings
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.settings.fields import FieldOptions
 from chunksink.sinks.custom_fields import FieldSet
 from tests.chunkbus.samples import (
@@ -29,7 +29,7 @@ Place = tuple[str, str, str, int | None]
 @dataclass(frozen=True)
 class Case:
     code: str
-    build: Callable[[BusRoot], object]
+    build: Callable[[FolderRoot], object]
     line: int | None = None
     severity: str = "error"
     also: list[Place] = field(default_factory=list)
@@ -41,52 +41,52 @@ class Case:
         return [(self.code, self.severity, self.partition, self.line), *self.also]
 
 
-def _lines(*lines: bytes) -> Callable[[BusRoot], object]:
+def _lines(*lines: bytes) -> Callable[[FolderRoot], object]:
     return lambda root: put(root, KEY, b"".join(line + b"\n" for line in lines))
 
 
-def _records(*records: object) -> Callable[[BusRoot], object]:
+def _records(*records: object) -> Callable[[FolderRoot], object]:
     return lambda root: put(root, KEY, lines_of(records))
 
 
-def _manifest(**changes: object) -> Callable[[BusRoot], object]:
+def _manifest(**changes: object) -> Callable[[FolderRoot], object]:
     data = lines_of(GOOD)
     return lambda root: put(root, KEY, data, manifest(KEY, data, **changes))
 
 
-def _chunks_missing(root: BusRoot) -> None:
+def _chunks_missing(root: FolderRoot) -> None:
     put_manifest(root, KEY, manifest(KEY, b""))
 
 
-def _manifest_missing(root: BusRoot) -> None:
+def _manifest_missing(root: FolderRoot) -> None:
     put_chunks(root, KEY, lines_of(GOOD))
 
 
-def _folder_for_chunks(root: BusRoot) -> None:
+def _folder_for_chunks(root: FolderRoot) -> None:
     put_manifest(root, KEY, manifest(KEY, b""))
     root.chunks_file(KEY).mkdir(parents=True)
 
 
-def _folder_for_manifest(root: BusRoot) -> None:
+def _folder_for_manifest(root: FolderRoot) -> None:
     put_chunks(root, KEY, lines_of(GOOD))
     root.manifest_file(KEY).mkdir(parents=True)
 
 
-def _misnamed(root: BusRoot) -> None:
+def _misnamed(root: FolderRoot) -> None:
     put_chunks(root, "two words", lines_of(GOOD))
     put(root, KEY, lines_of(GOOD))
 
 
-def _stray(root: BusRoot) -> None:
+def _stray(root: FolderRoot) -> None:
     put(root, KEY, lines_of(GOOD))
     (root.canonical / "notes.ndjson").touch()
 
 
-def _two_documents(root: BusRoot) -> None:
+def _two_documents(root: FolderRoot) -> None:
     put(root, KEY, lines_of([chunk(0), chunk(1, uri="docs/b.md", document_id="document-2")]))  # counted as one
 
 
-def _split_over_two(root: BusRoot) -> None:
+def _split_over_two(root: FolderRoot) -> None:
     put(root, "one", lines_of([chunk(0)]))
     put(root, "two", lines_of([chunk(1)]))
 

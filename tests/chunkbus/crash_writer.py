@@ -1,23 +1,25 @@
-"""A process that writes a partition and dies at a chosen point, as `kill -9` would have it.
+"""A process that writes partitions. It can die at a chosen point, as `kill -9` would have it.
 
-python -m tests.chunkbus.crash_writer ROOT KEY VERSION before|after STEP    dies there
 python -m tests.chunkbus.crash_writer ROOT KEY forever                       commits version after version
 python -m tests.chunkbus.crash_writer ROOT KEY VERSION COUNT                 commits so many versions
 """
 
-import io
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Collection
 from itertools import count
 from pathlib import Path
-from typing import Any
+
+import pytest
 
 from chunksink.chunkbus.chunk import Record
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.chunkbus.writer import COMMIT_STEPS, PartitionWriter
+from chunksink.chunkbus.writer import PartitionWriter
+from tests.chunkbus.faults import CALLS, Faults
 from tests.chunkbus.samples import NOON, PRODUCER, chunk
+from tests.support.forking import FORKING
 
 
 def version(number: int) -> list[Record]:
@@ -27,59 +29,37 @@ def version(number: int) -> list[Record]:
     ]
 
 
-def write(root: BusRoot, key: str, number: int, on_step: Callable[[str], None] = lambda step: None) -> None:
-    with PartitionWriter(root, key, on_step=on_step) as writer:
+def write(root: BusRoot, key: str, number: int) -> None:
+    with PartitionWriter(root, key) as writer:
         for record in version(number):
             writer.add(record)
         writer.commit(documents=1, producer=PRODUCER, created_at=NOON)
 
 
-def die() -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
+def write_until(root: BusRoot, key: str, number: int, call: int, names: Collection[str] = CALLS) -> None:
+    """Write in a process that dies just before its n-th call of these names."""
+    process = FORKING.Process(target=_write_and_die, args=(root, key, number, call, names))
+    process.start()
+    process.join(60)
+    assert process.exitcode == -signal.SIGKILL
 
 
-class DiesBefore:
-    """Dies at the first file system call after the step before the chosen one."""
-
-    def __init__(self, step: str) -> None:
-        place = COMMIT_STEPS.index(step)
-        self._last = COMMIT_STEPS[place - 1] if place else None
-        self._armed = False
-        for module, name in ((io, "open"), (os, "fsync"), (os, "replace"), (os, "rename")):
-            setattr(module, name, self._guard(getattr(module, name)))
-        if self._last is None:
-            self._armed = True
-
-    def __call__(self, step: str) -> None:
-        self._armed |= step == self._last
-
-    def _guard(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        def guarded(*arguments: Any, **options: Any) -> Any:
-            if self._armed:
-                die()
-            return function(*arguments, **options)
-
-        return guarded
+def _write_and_die(root: BusRoot, key: str, number: int, call: int, names: Collection[str]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        Faults(patch, call, names=names, act=lambda _: os.kill(os.getpid(), signal.SIGKILL))
+        write(root, key, number)
 
 
-def dies_after(chosen: str) -> Callable[[str], None]:
-    return lambda step: die() if step == chosen else None
-
-
-def main(root: BusRoot, key: str, arguments: list[str]) -> None:
+def main(root: FolderRoot, key: str, arguments: list[str]) -> None:
     match arguments:
         case ["forever"]:
             for number in count(1):
                 write(root, key, number)
                 print(number, flush=True)  # noqa: T201 (shows the test its progress)
-        case [number, "before", step]:
-            write(root, key, int(number), DiesBefore(step))
-        case [number, "after", step]:
-            write(root, key, int(number), dies_after(step))
         case [first, times]:
             for number in range(int(first), int(first) + int(times)):
                 write(root, key, number)
 
 
 if __name__ == "__main__":
-    main(BusRoot(Path(sys.argv[1])), sys.argv[2], sys.argv[3:])
+    main(FolderRoot(Path(sys.argv[1])), sys.argv[2], sys.argv[3:])

@@ -1,21 +1,37 @@
-"""A failing file system: the n-th call fails, or all from then on."""
+"""A failing file system: the n-th call fails, or all from then on, or the process dies at it."""
 
 import errno
 import io
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import pytest
 
+CALLS = ("open", "write", "fsync", "replace", "rename", "unlink")
+
+
+def fail(call: str) -> None:
+    raise OSError(errno.EIO, f"made to fail at {call}")
+
 
 class Faults:
-    """Counts opens, writes, fsyncs, renames and removals together, and makes the n-th fail."""
+    """Counts calls of these names together. Makes the n-th fail, or acts instead of it."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, fail_at: int, *, for_good: bool) -> None:
+    def __init__(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        fail_at: int,
+        *,
+        for_good: bool = False,
+        names: Collection[str] = CALLS,
+        act: Callable[[str], object] = fail,
+    ) -> None:
         self.calls: list[str] = []
         self._fail_at = fail_at
         self._for_good = for_good
+        self._names = names
+        self._act = act
         self._open = io.open
         monkeypatch.setattr(io, "open", self._open_file)
         for name in ("open", "fsync", "replace", "rename", "unlink"):
@@ -26,10 +42,12 @@ class Faults:
         return len(self.calls) >= self._fail_at
 
     def strike(self, call: str) -> None:
+        if call not in self._names:
+            return
         self.calls.append(call)
         number = len(self.calls)
         if number == self._fail_at or (self._for_good and number > self._fail_at):
-            raise OSError(errno.EIO, f"made to fail at call {number}, {call}")
+            self._act(f"call {number}, {call}")
 
     def _guard(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def guarded(*arguments: Any, **options: Any) -> Any:

@@ -11,6 +11,7 @@ import jsonschema
 
 from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.findings import Finding
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import ManifestProducer
 from chunksink.chunkbus.validation import Summary, Validation
@@ -81,19 +82,19 @@ def manifest(key: str, chunks: bytes, **changes: Any) -> dict[str, Any]:
     } | changes
 
 
-def put(root: BusRoot, key: str, chunks: bytes, of_manifest: dict[str, Any] | bytes | None = None) -> BusRoot:
+def put(root: FolderRoot, key: str, chunks: bytes, of_manifest: dict[str, Any] | bytes | None = None) -> FolderRoot:
     """Writes both files of a partition without any check."""
     put_chunks(root, key, chunks)
     put_manifest(root, key, manifest(key, chunks) if of_manifest is None else of_manifest)
     return root
 
 
-def put_chunks(root: BusRoot, key: str, chunks: bytes) -> None:
+def put_chunks(root: FolderRoot, key: str, chunks: bytes) -> None:
     root.canonical.mkdir(parents=True, exist_ok=True)
     (root.canonical / f"{key}.jsonl").write_bytes(chunks)
 
 
-def put_manifest(root: BusRoot, key: str, of_manifest: dict[str, Any] | bytes) -> None:
+def put_manifest(root: FolderRoot, key: str, of_manifest: dict[str, Any] | bytes) -> None:
     root.manifests.mkdir(parents=True, exist_ok=True)
     data = of_manifest if isinstance(of_manifest, bytes) else json.dumps(of_manifest).encode()
     (root.manifests / f"{key}.manifest.json").write_bytes(data)
@@ -141,5 +142,5 @@ def listing(folder: Path) -> dict[str, tuple[int, int, str]]:
 
 def schema_accepts(kind: str, value: Any) -> bool:
     """Whether the published JSON Schema of a chunk or a manifest accepts this value."""
-    schema = json.loads((ROOT / "docs" / "schema" / f"{kind}.schema.json").read_text(encoding="utf-8"))
+    schema = json.loads((ROOT / "chunksink" / "schema" / f"{kind}.schema.json").read_text(encoding="utf-8"))
     return bool(jsonschema.Draft202012Validator(schema).is_valid(value))

@@ -14,8 +14,8 @@ import pytest
 from chunksink.chunkbus import findings
 from chunksink.chunkbus.chunk import Chunk
 from chunksink.chunkbus.diagnosis import diagnose_json
-from chunksink.chunkbus.layout import BusRoot
-from chunksink.chunkbus.reader import open_partition, read_partition
+from chunksink.chunkbus.folder_partitions import FolderRoot
+from chunksink.chunkbus.reader import read_partition
 from tests.chunkbus.samples import chunk, codes, commit, line_of, lines_of, listing, places, put, put_chunks, validate
 from tests.conftest import HEAVY
 from tests.support.users import as_nobody
@@ -98,7 +98,7 @@ def test_good_lines_are_accepted() -> None:
 def test_line_when_bad_is_reported_without_its_neighbours(code: str, line: bytes, tmp_path: Path) -> None:
     assert b"\n" not in line or code == findings.ENCODING  # UTF-16 may hold one
     line = line.replace(b"\n", b"")
-    root = put(BusRoot(tmp_path), "k", b"\n".join([GOOD, line, line_of(chunk(2)), b""]))
+    root = put(FolderRoot(tmp_path), "k", b"\n".join([GOOD, line, line_of(chunk(2)), b""]))
     before = listing(tmp_path)
     assert places(validate(root)) == [(code, "error", "k", 2)]
     assert listing(tmp_path) == before
@@ -135,7 +135,7 @@ def test_nesting_when_parsers_accept_it_is_accepted(depth: int, tmp_path: Path) 
     lines = [with_note(nested), NEXT[:-1] + b', "metadata" : {"a": ' + nested + b"}}"]
     lines += [with_metadata(nested)]
     for number, line in enumerate(lines):
-        root = put(BusRoot(tmp_path / str(number)), "k", line + b"\n")
+        root = put(FolderRoot(tmp_path / str(number)), "k", line + b"\n")
         assert validate(root) == []
         assert [record for _, record in read_partition(root, "k")] == [json.loads(line)]
 
@@ -154,14 +154,14 @@ def test_line_numbers_are_right_across_blocks_and_long_lines(tmp_path: Path) -> 
             bad.append((findings.JSON_PARSE, number))
         else:
             lines.append(line_of(chunk(number, text="y" * chance.choice([10, 1_000, 30_000]))))
-    root = BusRoot(tmp_path)
+    root = FolderRoot(tmp_path)
     put_chunks(root, "k", b"\n".join(lines) + b"\n")
     assert len(bad) > 20
     assert [(finding.code, finding.line) for finding in validate(root)] == [(findings.MANIFEST_MISSING, None), *bad]
 
 
 def test_partition_when_cut_off_anywhere_is_an_error(tmp_path: Path) -> None:
-    root = BusRoot(tmp_path)
+    root = FolderRoot(tmp_path)
     records = [chunk(index) for index in range(5)]
     commit(root, "k", records)
     whole = root.chunks_file("k").read_bytes()
@@ -180,7 +180,7 @@ def test_partition_when_cut_off_anywhere_is_an_error(tmp_path: Path) -> None:
 
 def test_partition_when_any_bit_flips_is_an_error(tmp_path: Path) -> None:
     """Even if the line stays valid, the checksum differs. There may be further findings."""
-    root = BusRoot(tmp_path)
+    root = FolderRoot(tmp_path)
     commit(root, "k", [chunk(index) for index in range(3)])
     file = root.chunks_file("k")
     whole = file.read_bytes()
@@ -199,7 +199,7 @@ def test_partition_when_any_bit_flips_is_an_error(tmp_path: Path) -> None:
 
 
 def test_manifest_when_any_byte_flips_never_crashes(tmp_path: Path) -> None:
-    root = BusRoot(tmp_path)
+    root = FolderRoot(tmp_path)
     commit(root, "k", [chunk(0)])
     file = root.manifest_file("k")
     whole = file.read_bytes()
@@ -240,20 +240,20 @@ def within_a_minute() -> Iterator[None]:
 @pytest.mark.parametrize("make", NO_FILES.values(), ids=NO_FILES)
 @pytest.mark.parametrize("which", ["chunks", "manifest"])
 def test_path_when_not_a_regular_file_is_unreadable(which: str, make: Callable[[Path], object], tmp_path: Path) -> None:
-    root = put(BusRoot(tmp_path), "k", lines_of([chunk(0)]))
+    root = put(FolderRoot(tmp_path), "k", lines_of([chunk(0)]))
     put(root, "other", lines_of([chunk(0)]))
     path = root.chunks_file("k") if which == "chunks" else root.manifest_file("k")
     path.unlink()
     make(path)
     assert places(validate(root)) == [(findings.UNREADABLE, "error", "k", None)]
     with pytest.raises(OSError, match=path.name):
-        open_partition(root, "k")
+        root.open("k")
 
 
 def test_file_without_permission_is_unreadable() -> None:
     with TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)  # another user cannot enter pytest's folders
-        root = put(BusRoot(Path(folder)), "k", lines_of([chunk(0)]))
+        root = put(FolderRoot(Path(folder)), "k", lines_of([chunk(0)]))
         assert places(validate(root)) == []
         root.chunks_file("k").chmod(0)
         with as_nobody():
@@ -261,7 +261,7 @@ def test_file_without_permission_is_unreadable() -> None:
 
 
 def test_folder_when_it_is_a_file_is_unreadable(tmp_path: Path) -> None:
-    root = put(BusRoot(tmp_path), "k", b"")
+    root = put(FolderRoot(tmp_path), "k", b"")
     root.chunks_file("k").unlink()
     root.canonical.rmdir()
     root.canonical.write_bytes(b"")

@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from hashlib import sha256
 from pathlib import Path
@@ -12,12 +13,12 @@ import pytest
 from chunksink.chunkbus import bucket as bucket_module
 from chunksink.chunkbus.errors import PartitionLocked, StorageDenied, StorageError
 from chunksink.chunkbus.layout import BusRoot
-from chunksink.chunkbus.reader import open_partition
 from tests.chunkbus.buckets import KEY, copies, elsewhere, read
 from tests.chunkbus.crash_writer import version, write
 from tests.chunkbus.samples import validate
 from tests.engines.servers import S3Server
 from tests.faults.proxy import ANSWER_LOST, CUT_ANSWER, RESET, UNAVAILABLE, Fault, Proxy, always, only
+from tests.support.forking import FORKING
 
 
 @pytest.fixture
@@ -30,6 +31,46 @@ def proxy(s3_server: S3Server, root: BusRoot, monkeypatch: pytest.MonkeyPatch) -
 
 
 SLOW = Fault("slow", delay=0.1)
+
+
+def write_elsewhere(place: str, home: Path, variables: dict[str, str], number: int) -> None:
+    os.environ.update(variables)
+    write(BusRoot.at(place, home), KEY, number)
+
+
+@pytest.mark.promise(2)
+@pytest.mark.parametrize("moment", [RESET, ANSWER_LOST], ids=["before", "after"])
+@pytest.mark.parametrize("existing", [True, False], ids=["replacing", "first"])
+def test_writer_when_killed_at_any_request_leaves_one_complete_version(
+    existing: bool, moment: Fault, root: BusRoot, proxy: Proxy, tmp_path: Path, s3_server: S3Server
+) -> None:
+    variables = s3_server.variables() | {"AWS_ENDPOINT_URL": proxy.url}
+    seen: list[bool] = []
+    for number in range(1, 100):
+        one = BusRoot.at(f"{root.address}/{number}", tmp_path / "reader")
+        if existing:
+            write(one, KEY, 1)
+        process = FORKING.Process(target=write_elsewhere, args=(one.address, tmp_path / "writer", variables, 2))
+        proxy.inject(replace(moment, act=process.kill), only(number))
+        process.start()
+        process.join(60)
+        if not proxy.faulted:
+            break
+        assert process.exitcode == -signal.SIGKILL
+        [request] = proxy.faulted
+        proxy.heal()
+        is_commit = request.startswith("PUT") and "/manifest/" in request
+        is_new = any(seen) or (is_commit and moment is ANSWER_LOST)
+        one.refresh()
+        assert one.partition_keys() == ([KEY] if is_new or existing else [])
+        if is_new or existing:
+            assert read(one) == version(2 if is_new else 1)
+            assert validate(one) == []
+        seen.append(is_new or is_commit)
+        write(one, KEY, 3)
+        assert read(one) == version(3)
+    assert (seen[0], seen[-1]) == (False, True)
+    assert process.exitcode == 0
 
 
 @pytest.mark.parametrize("number", range(1, 4))
@@ -73,7 +114,7 @@ def test_outage_is_an_error_and_no_finding(root: BusRoot, proxy: Proxy, tmp_path
     write(root, KEY, 1)
     behind = elsewhere(root, tmp_path / "other")
     proxy.inject(UNAVAILABLE, always)
-    for call in (lambda: validate(behind), lambda: open_partition(behind, KEY), lambda: write(behind, KEY, 2)):
+    for call in (lambda: validate(behind), lambda: behind.open(KEY), lambda: write(behind, KEY, 2)):
         with pytest.raises(StorageError):
             call()
     proxy.heal()
@@ -118,6 +159,6 @@ def test_wrong_key_is_denied(root: BusRoot, tmp_path: Path, monkeypatch: pytest.
 
 
 def test_bucket_that_does_not_exist_is_an_error(bucket: str, tmp_path: Path) -> None:
-    for call in (lambda root: root.require(), lambda root: open_partition(root, KEY)):
+    for call in (lambda root: root.require(), lambda root: root.open(KEY)):
         with pytest.raises(StorageError):
             call(BusRoot.at("s3://no-such-bucket/a", tmp_path))

@@ -10,7 +10,7 @@ import pytest
 from chunksink.chunkbus import findings
 from chunksink.chunkbus.chunk import Record, new_chunk
 from chunksink.chunkbus.errors import InvalidChunk, NotCanonical
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.chunkbus.record_checks import Rules, examine_line
 from tests.chunkbus.samples import (
     NOON,
@@ -208,9 +208,9 @@ def test_unusual_values_are_accepted(tmp_path: Path) -> None:
     records = [chunk(0, chunk_index=0), chunk(1, chunk_index=0)]
     records[1]["hashes"] = {"text_hash": records[1]["hashes"]["text_hash"].removeprefix("sha256:").upper()}
     data = lines_of(records)
-    assert validate(put(BusRoot(tmp_path), "whole", data)) == []
+    assert validate(put(FolderRoot(tmp_path), "whole", data)) == []
     checksum = {"chunks_file": "sha256:" + hashlib.sha256(data[:-1]).hexdigest()}
-    assert validate(put(BusRoot(tmp_path), "open", data[:-1], manifest("open", data, checksums=checksum))) == []
+    assert validate(put(FolderRoot(tmp_path), "open", data[:-1], manifest("open", data, checksums=checksum))) == []
 
 
 def test_source_checksum_when_required_and_missing_is_an_error() -> None:
@@ -244,7 +244,7 @@ def test_source_checksum_when_of_another_kind_is_a_warning(checksum: str, is_kno
     ids=["nul", "time", "hash"],
 )
 def test_repeated_id_when_one_chunk_has_a_problem_is_found(changes: dict[str, Any], tmp_path: Path) -> None:
-    root = put(BusRoot(tmp_path), "k", lines_of([chunk(0), {**chunk(0), **changes}]))
+    root = put(FolderRoot(tmp_path), "k", lines_of([chunk(0), {**chunk(0), **changes}]))
     assert findings.DUPLICATE_IDS in codes(validate(root))
 
 

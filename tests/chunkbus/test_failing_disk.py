@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from chunksink.chunkbus.errors import ChunkBusError
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.chunkbus.reader import read_partition
 from chunksink.chunkbus.writer import PartitionWriter
 from tests.chunkbus.crash_writer import version, write
@@ -22,7 +22,7 @@ KEY = "k"
 def calls_of_one_commit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     with monkeypatch.context() as patch:
         faults = Faults(patch, fail_at=10**9, for_good=False)
-        write(BusRoot(folder), KEY, 1)
+        write(FolderRoot(folder), KEY, 1)
     return faults.calls
 
 
@@ -40,7 +40,7 @@ def test_commit_when_any_call_fails_leaves_one_complete_version(
 ) -> None:
     failed = 0
     for fail_at in range(1, 100):
-        root = BusRoot(tmp_path / str(fail_at))
+        root = FolderRoot(tmp_path / str(fail_at))
         if existing:
             write(root, KEY, 1)
         with monkeypatch.context() as patch:
@@ -67,7 +67,7 @@ def test_commit_when_any_call_fails_leaves_one_complete_version(
     assert failed >= 12
 
 
-def _is_old_or_new(root: BusRoot, existing: bool) -> None:
+def _is_old_or_new(root: FolderRoot, existing: bool) -> None:
     if root.canonical.is_dir() or root.manifests.is_dir():
         assert validate(root) == []
         if root.partition_keys():
@@ -79,12 +79,12 @@ def _is_old_or_new(root: BusRoot, existing: bool) -> None:
 WRITE_UNDER_A_LIMIT = """
 import resource, sys
 from pathlib import Path
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from tests.chunkbus.crash_writer import write
 sys.dont_write_bytecode = True  # the limit would cut off these files, too
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
 try:
-    write(BusRoot(Path(sys.argv[1])), "k", 6)
+    write(FolderRoot(Path(sys.argv[1])), "k", 6)
 except OSError as error:
     print(error.strerror)
 """
@@ -92,7 +92,7 @@ except OSError as error:
 
 @pytest.mark.parametrize("limit", [0, 100, 1_000, 3_000])
 def test_commit_when_file_size_is_limited_leaves_one_complete_version(limit: int, tmp_path: Path) -> None:
-    root = BusRoot(tmp_path)
+    root = FolderRoot(tmp_path)
     write(root, KEY, 1)
     size = root.chunks_file(KEY).stat().st_size
     command = [sys.executable, "-c", WRITE_UNDER_A_LIMIT, str(tmp_path), str(limit)]

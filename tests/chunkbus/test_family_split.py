@@ -7,7 +7,7 @@ import pytest
 
 from chunksink.chunkbus import findings
 from chunksink.chunkbus.chunk import Record
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.chunkbus.record_checks import Rules
 from tests.chunkbus.samples import (
     chunk,
@@ -26,8 +26,8 @@ from tests.conftest import HEAVY
 SPLIT = findings.FAMILY_SPLIT
 
 
-def bus(folder: Path, **partitions: list[Record]) -> BusRoot:
-    root = BusRoot(folder)
+def bus(folder: Path, **partitions: list[Record]) -> FolderRoot:
+    root = FolderRoot(folder)
     for key, records in partitions.items():
         put(root, key, lines_of(records))
     return root
@@ -88,9 +88,9 @@ def test_family_when_its_lines_are_apart_is_whole(tmp_path: Path) -> None:
 @pytest.mark.parametrize("count", [2**62, 2**63, 2**64, 10**30, 10**300])
 def test_family_with_a_huge_chunk_count_is_split(count: int, tmp_path: Path) -> None:
     for name, fields in (("a", {"metadata": {"chunk_count": count}}), ("b", {"chunk_count": count})):
-        root = put(BusRoot(tmp_path / name), "p", line_of(chunk(**fields)) + b"\n")
+        root = put(FolderRoot(tmp_path / name), "p", line_of(chunk(**fields)) + b"\n")
         assert set(codes(validate(root))) <= {SPLIT, findings.WRONG_TYPE}
-    assert codes(validate(put(BusRoot(tmp_path), "p", lines_of([chunk(chunk_count=2**62)])))) == [SPLIT]
+    assert codes(validate(put(FolderRoot(tmp_path), "p", lines_of([chunk(chunk_count=2**62)])))) == [SPLIT]
 
 
 @pytest.mark.parametrize("count", [True, -5, 2.5, "7", None, [3]], ids=repr)
@@ -166,7 +166,7 @@ def test_family_is_identified_by_parent_id_then_source_then_document(tmp_path: P
 
 def test_split_families_among_many_are_found(tmp_path: Path) -> None:
     """In `make soak` more rows than are held in memory: 12 partitions of 4,000 families each, of which one is split."""
-    root, families = BusRoot(tmp_path), 4_000 if HEAVY else 1_000
+    root, families = FolderRoot(tmp_path), 4_000 if HEAVY else 1_000
     for number in range(12):
         records = [chunk(index, uri=f"docs/{number}-{index}.md") for index in range(families)]
         if number in (3, 7):
@@ -201,7 +201,7 @@ def test_family_in_a_partition_with_a_refused_line_is_not_reported(line: bytes, 
     """That line may be its missing chunk, and must be corrected first."""
     around = [line_of(short(0)), line, line_of(short(2))]
     for name, lines in (("within", around), ("last", [*around[::2], line])):
-        found = validate(put(BusRoot(tmp_path / name), "p", b"\n".join(lines) + b"\n"))
+        found = validate(put(FolderRoot(tmp_path / name), "p", b"\n".join(lines) + b"\n"))
         assert len(found) == 1
         assert SPLIT not in codes(found)
 
@@ -220,7 +220,7 @@ def test_split_family_with_a_refused_line_is_not_reported(refused: Record, tmp_p
 
 def test_family_without_a_required_checksum_is_not_reported(tmp_path: Path) -> None:
     odd = short(1, provenance=without(provenance(), "source_checksum"))
-    root = put(BusRoot(tmp_path), "p", lines_of([short(0), odd, short(2)]))
+    root = put(FolderRoot(tmp_path), "p", lines_of([short(0), odd, short(2)]))
     found = validate(root, rules=Rules(True))
     assert codes(found) == [findings.SOURCE_CHECKSUM_MISSING]
 
@@ -228,7 +228,7 @@ def test_family_without_a_required_checksum_is_not_reported(tmp_path: Path) -> N
 def test_split_family_when_two_parsers_read_it_names_them(tmp_path: Path) -> None:
     parsers = [{"parser_name": "markdown", "parser_version": str(number)} for number in (1, 2)]
     records = [chunk(n, chunk_count=2, provenance=provenance(parser=parsers[n])) for n in (0, 1)]
-    found = validate(put(BusRoot(tmp_path), "p", lines_of(records)))
+    found = validate(put(FolderRoot(tmp_path), "p", lines_of(records)))
     assert codes(found) == [SPLIT, SPLIT]
     for number, finding in enumerate(found, start=1):
         assert "chunk_count is 2" in finding.detail

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from chunksink.chunkbus.errors import PartitionLocked
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.chunkbus.reader import read_partition
 from chunksink.chunkbus.writer import PartitionWriter
 from tests.chunkbus.crash_writer import version, write
@@ -20,15 +20,15 @@ from tests.conftest import ROOT
 HOLD = """
 import sys, time
 from pathlib import Path
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.chunkbus.writer import PartitionWriter
-with PartitionWriter(BusRoot(Path(sys.argv[1])), "k"):
+with PartitionWriter(FolderRoot(Path(sys.argv[1])), "k"):
     print("held", flush=True)
     sys.stdin.read()
 """
 
 
-def holder(root: BusRoot) -> subprocess.Popen[str]:
+def holder(root: FolderRoot) -> subprocess.Popen[str]:
     """A process that holds the partition until its standard input closes."""
     process = subprocess.Popen(
         [sys.executable, "-c", HOLD, str(root.path)], cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -39,7 +39,7 @@ def holder(root: BusRoot) -> subprocess.Popen[str]:
 
 
 def test_writer_when_another_process_writes_raises_partition_locked(tmp_path: Path) -> None:
-    root = BusRoot(tmp_path)
+    root = FolderRoot(tmp_path)
     write(root, "k", 1)
     with holder(root) as process:
         with (
@@ -55,7 +55,7 @@ def test_writer_when_another_process_writes_raises_partition_locked(tmp_path: Pa
 
 
 def test_writer_when_another_process_writes_waits(tmp_path: Path) -> None:
-    root = BusRoot(tmp_path)
+    root = FolderRoot(tmp_path)
     with holder(root) as process:
         assert process.stdin is not None
         release = threading.Timer(0.5, process.stdin.close)
@@ -68,7 +68,7 @@ def test_writer_when_another_process_writes_waits(tmp_path: Path) -> None:
 
 
 def test_writer_when_another_thread_writes_raises_partition_locked(tmp_path: Path) -> None:
-    root = BusRoot(tmp_path)
+    root = FolderRoot(tmp_path)
     with PartitionWriter(root, "k"):
         with pytest.raises(PartitionLocked), PartitionWriter(root, "k", lock_seconds=0):
             pass
@@ -79,7 +79,7 @@ def test_writer_when_another_thread_writes_raises_partition_locked(tmp_path: Pat
 
 
 def test_writer_when_the_lock_is_of_a_dead_process_writes(tmp_path: Path) -> None:
-    root = BusRoot(tmp_path)
+    root = FolderRoot(tmp_path)
     with holder(root) as process:
         process.send_signal(signal.SIGKILL)
         process.wait()
@@ -91,7 +91,7 @@ def test_writer_when_the_lock_is_of_a_dead_process_writes(tmp_path: Path) -> Non
 
 
 def test_two_writers_at_once_leave_one_complete_version(tmp_path: Path) -> None:
-    root = BusRoot(tmp_path)
+    root = FolderRoot(tmp_path)
     commands = [
         [sys.executable, "-m", "tests.chunkbus.crash_writer", str(tmp_path), "k", first, "25"] for first in ("1", "101")
     ]

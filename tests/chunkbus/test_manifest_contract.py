@@ -9,7 +9,7 @@ import pytest
 
 from chunksink.chunkbus import findings
 from chunksink.chunkbus.errors import InvalidManifest
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.chunkbus.manifest import (
     ManifestProducer,
     Tombstone,
@@ -129,14 +129,14 @@ def test_bare_checksums_and_unknown_fields_are_accepted() -> None:
 )
 def test_manifest_when_not_a_json_object_is_an_error(data: bytes, code: str, tmp_path: Path) -> None:
     assert [found for found, _ in problems(data)] == [code]
-    root = put(BusRoot(tmp_path), "k", lines_of([chunk()]), data)
+    root = put(FolderRoot(tmp_path), "k", lines_of([chunk()]), data)
     assert [(finding.code, finding.line) for finding in validate(root)] == [(code, None)]
     with pytest.raises(InvalidManifest):
         read_manifest(root, "k")
 
 
 def test_manifest_when_cut_off_anywhere_is_an_error(tmp_path: Path) -> None:
-    root = BusRoot(tmp_path)
+    root = FolderRoot(tmp_path)
     commit(root, "k", [chunk()])
     whole = root.manifest_file("k").read_bytes()
     for length in range(len(whole) - 1):  # its last byte is a line break
@@ -165,7 +165,7 @@ def test_manifest_when_encoded_decodes_to_the_same() -> None:
     ids=str,
 )
 def test_commit_when_the_manifest_would_be_invalid_is_refused(facts: dict[str, Any], tmp_path: Path) -> None:
-    root = BusRoot(tmp_path)
+    root = FolderRoot(tmp_path)
     commit(root, "k", [chunk(0)])
     with PartitionWriter(root, "k") as writer:
         writer.add(chunk(1))
@@ -175,7 +175,7 @@ def test_commit_when_the_manifest_would_be_invalid_is_refused(facts: dict[str, A
     assert validate(root) == []
 
 
-def counted(root: BusRoot, records: list[dict[str, Any]], documents: int, skipped: int = 0) -> list[str]:
+def counted(root: FolderRoot, records: list[dict[str, Any]], documents: int, skipped: int = 0) -> list[str]:
     """The details of the findings for a manifest with this number of documents."""
     data = lines_of(records)
     counts = {"documents": documents, "chunks_emitted": len(records), "failures": 0}
@@ -196,31 +196,31 @@ def of_documents(number: int, times: int = 1) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(("documents", "skipped"), [(0, 0), (2, 0), (1, 1)])
 def test_documents_when_fewer_than_in_the_file_are_a_warning(documents: int, skipped: int, tmp_path: Path) -> None:
-    (detail,) = counted(BusRoot(tmp_path), of_documents(3, times=2), documents, skipped)
+    (detail,) = counted(FolderRoot(tmp_path), of_documents(3, times=2), documents, skipped)
     assert re.findall("[0-9]+", detail) == [str(documents), str(skipped), "3"]
 
 
 @pytest.mark.parametrize(("documents", "skipped"), [(3, 0), (1, 2), (3, 3), (1_000, 0)])
 def test_documents_when_more_than_in_the_file_are_accepted(documents: int, skipped: int, tmp_path: Path) -> None:
-    assert counted(BusRoot(tmp_path), of_documents(3, times=2), documents, skipped) == []
+    assert counted(FolderRoot(tmp_path), of_documents(3, times=2), documents, skipped) == []
 
 
 def test_documents_when_the_partition_is_empty_are_accepted(tmp_path: Path) -> None:
-    assert counted(BusRoot(tmp_path), [], 0) == counted(BusRoot(tmp_path), [], 7) == []
+    assert counted(FolderRoot(tmp_path), [], 0) == counted(FolderRoot(tmp_path), [], 7) == []
 
 
 def test_documents_are_counted_as_sources_or_versions(tmp_path: Path) -> None:
     """Several documents of one source, such as a volume of articles; one document of several tenants."""
     articles = [chunk(number, document_id=f"article-{number}") for number in range(3)]
-    assert counted(BusRoot(tmp_path / "1"), articles, 1) == []
+    assert counted(FolderRoot(tmp_path / "1"), articles, 1) == []
     tenants = [chunk(number, tenant_id=f"tenant-{number}") for number in range(3)]
-    assert counted(BusRoot(tmp_path / "2"), tenants, 1) == []
-    assert len(counted(BusRoot(tmp_path / "3"), [*articles, *of_documents(2)], 2)) == 1
+    assert counted(FolderRoot(tmp_path / "2"), tenants, 1) == []
+    assert len(counted(FolderRoot(tmp_path / "3"), [*articles, *of_documents(2)], 2)) == 1
 
 
 def test_documents_when_many_are_counted_exactly(tmp_path: Path) -> None:
     """More than are held in memory, and each of them twice, far apart."""
     records = of_documents(number := 20_000 if HEAVY else 5_000, times=2)
-    assert counted(BusRoot(tmp_path), records, number) == []
-    (detail,) = counted(BusRoot(tmp_path), records, number - 1)
+    assert counted(FolderRoot(tmp_path), records, number) == []
+    (detail,) = counted(FolderRoot(tmp_path), records, number - 1)
     assert re.findall("[0-9]+", detail) == [str(number - 1), "0", str(number)]

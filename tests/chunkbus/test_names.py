@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from chunksink.chunkbus import findings
 from chunksink.chunkbus.errors import InvalidPartitionKey, NotABusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.chunkbus.identity import family_key, normalise_source, resolve_parent_id, tenant_key
-from chunksink.chunkbus.layout import BusRoot, is_partition_key
-from chunksink.chunkbus.reader import open_partition, read_manifest
+from chunksink.chunkbus.layout import is_partition_key
+from chunksink.chunkbus.reader import read_manifest
 from chunksink.chunkbus.writer import PartitionWriter
 from tests.chunkbus.samples import chunk, codes, commit, listing, places, put, put_manifest, validate
 from tests.conftest import examples
@@ -54,13 +55,13 @@ GOOD_KEYS = ["a", "0", "A.b-c_d", "2026-01-31", "x" * 128, "a..b", "CON", "a.jso
 
 @pytest.mark.parametrize("key", BAD_KEYS, ids=ascii)
 def test_partition_key_when_bad_opens_and_writes_nothing(key: str, tmp_path: Path) -> None:
-    root = BusRoot(tmp_path / "outer" / "bus")
+    root = FolderRoot(tmp_path / "outer" / "bus")
     commit(root, "good", [chunk()])
     before = listing(tmp_path)
     for use in (root.chunks_file, root.manifest_file, lambda key: root.waiting_file(key, "0" * 64)):
         with pytest.raises(InvalidPartitionKey):
             use(key)
-    for touch in (PartitionWriter, read_manifest, open_partition):
+    for touch in (PartitionWriter, read_manifest, FolderRoot.open):
         with pytest.raises(InvalidPartitionKey):
             touch(root, key)
     with pytest.raises(InvalidPartitionKey):
@@ -71,7 +72,7 @@ def test_partition_key_when_bad_opens_and_writes_nothing(key: str, tmp_path: Pat
 
 @pytest.mark.parametrize("key", GOOD_KEYS)
 def test_partition_key_when_good_can_be_written_and_read(key: str, tmp_path: Path) -> None:
-    root = BusRoot(tmp_path)
+    root = FolderRoot(tmp_path)
     commit(root, key, [chunk()])
     assert root.partition_keys() == [key]
     assert root.misnamed_files() == []
@@ -79,7 +80,7 @@ def test_partition_key_when_good_can_be_written_and_read(key: str, tmp_path: Pat
 
 
 def test_partition_keys_when_one_contains_another_are_separate(tmp_path: Path) -> None:
-    root = BusRoot(tmp_path)
+    root = FolderRoot(tmp_path)
     keys = ["a", "a.b", "a.b.c", "A", "a.lock", "a.new", "a." + "0" * 64, "a." + "0" * 16]
     for index, key in enumerate(keys):
         commit(root, key, [chunk(index, uri=f"docs/{index}.md")])
@@ -96,7 +97,7 @@ def test_partition_keys_when_one_contains_another_are_separate(tmp_path: Path) -
 
 
 def test_writer_keeps_hidden_files_of_other_programs(tmp_path: Path) -> None:
-    root = BusRoot(tmp_path)
+    root = FolderRoot(tmp_path)
     commit(root, "k", [chunk(0)])
     others = [".k.backup.jsonl", ".k.old.new", ".k.jsonl", f".k.{'0' * 63}.jsonl", f".k.{'G' * 64}.jsonl", ".DS_Store"]
     for name in others:
@@ -110,7 +111,7 @@ def test_writer_keeps_hidden_files_of_other_programs(tmp_path: Path) -> None:
 def test_writer_when_the_folder_links_outside_is_refused(folder: str, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
-    root = BusRoot(tmp_path / "bus")
+    root = FolderRoot(tmp_path / "bus")
     root.path.mkdir()
     (root.path / folder).symlink_to(outside)
     with pytest.raises(NotABusRoot), PartitionWriter(root, "k"):
@@ -121,13 +122,13 @@ def test_writer_when_the_folder_links_outside_is_refused(folder: str, tmp_path: 
 def test_writer_when_the_root_is_a_link_writes(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
-    commit(BusRoot(tmp_path / "link"), "k", [chunk()])
-    assert validate(BusRoot(tmp_path / "real")) == []
+    commit(FolderRoot(tmp_path / "link"), "k", [chunk()])
+    assert validate(FolderRoot(tmp_path / "real")) == []
 
 
 @pytest.mark.parametrize("name", ["canonical/k.jsonl", "manifest/k.manifest.json", "canonical/.k.lock"])
 def test_writer_when_a_file_is_a_link_never_writes_through_it(name: str, tmp_path: Path) -> None:
-    root = BusRoot(tmp_path / "bus")
+    root = FolderRoot(tmp_path / "bus")
     commit(root, "k", [chunk(0)])
     outside = tmp_path / "precious"
     outside.write_bytes((root.path / name).read_bytes() or b"precious")
@@ -145,7 +146,7 @@ def test_writer_when_a_file_is_a_link_never_writes_through_it(name: str, tmp_pat
 
 
 def test_misnamed_files_are_reported_with_printable_names(tmp_path: Path) -> None:
-    root = put(BusRoot(tmp_path), "good", b"")
+    root = put(FolderRoot(tmp_path), "good", b"")
     names = [
         b"two words.jsonl",
         b"m\xc3\xa4rz.jsonl",
@@ -168,7 +169,7 @@ def test_misnamed_files_are_reported_with_printable_names(tmp_path: Path) -> Non
 
 
 def test_stray_files_are_reported_unless_hidden(tmp_path: Path) -> None:
-    root = put(BusRoot(tmp_path), "good", b"")
+    root = put(FolderRoot(tmp_path), "good", b"")
     for name in (
         "b.ndjson",
         "c.jsonl.gz",
@@ -180,7 +181,7 @@ def test_stray_files_are_reported_unless_hidden(tmp_path: Path) -> None:
         ".DS_Store",
     ):
         (root.canonical / name).touch()
-    put(BusRoot(root.canonical), "within", b"")
+    put(FolderRoot(root.canonical), "within", b"")
     for name in ("f.json", "g.jsonl", ".h.lock"):
         (root.manifests / name).touch()
     found = validate(root)

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from chunksink.chunkbus import reader
-from chunksink.chunkbus.layout import BusRoot
-from chunksink.chunkbus.reader import open_partition
-from tests.chunkbus.crash_writer import version, write
+from chunksink.chunkbus import folder_partitions
+from chunksink.chunkbus.folder_partitions import FolderRoot
+from tests.chunkbus.crash_writer import version, write, write_until
 from tests.chunkbus.samples import lines_of
 
 KEY = "k"
@@ -22,7 +21,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Stage:
     """Runs something once, just before the reader calls one of its functions."""
 
     def stage(function: str, event: Callable[[], object]) -> None:
-        original = getattr(reader, function)
+        original = getattr(folder_partitions, function)
         events = [event]
 
         def interrupted(*arguments: object) -> object:
@@ -30,14 +29,14 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Stage:
                 events.pop()()
             return original(*arguments)
 
-        monkeypatch.setattr(reader, function, interrupted)
+        monkeypatch.setattr(folder_partitions, function, interrupted)
 
     return stage
 
 
-def seen(root: BusRoot) -> bytes:
+def seen(root: FolderRoot) -> bytes:
     """The chunks that a reader gets; they must match its manifest."""
-    file, manifest = open_partition(root, KEY)
+    file, manifest = root.open(KEY)
     with file:
         data = file.read()
     assert manifest is not None
@@ -45,36 +44,28 @@ def seen(root: BusRoot) -> bytes:
     return data
 
 
-def stop_before_the_rename(root: BusRoot, number: int) -> None:
+def stop_before_the_rename(root: FolderRoot, number: int) -> None:
     """A commit whose writer was killed between the manifest and the chunks."""
 
-    class DiedError(Exception):
-        pass
-
-    def die(step: str) -> None:
-        if step == "manifest_committed":
-            raise DiedError
-
-    with pytest.raises(DiedError):
-        write(root, KEY, number, die)
+    write_until(root, KEY, number, 3, ["replace"])
 
 
 def test_a_whole_commit_between_manifest_and_chunks(tmp_path: Path, meanwhile: Stage) -> None:
-    root = BusRoot(tmp_path)
+    root = FolderRoot(tmp_path)
     write(root, KEY, 1)
     meanwhile("committed_checksum", lambda: write(root, KEY, 2))
     assert seen(root) == lines_of(version(2))
 
 
 def test_half_a_commit_between_manifest_and_chunks(tmp_path: Path, meanwhile: Stage) -> None:
-    root = BusRoot(tmp_path)
+    root = FolderRoot(tmp_path)
     write(root, KEY, 1)
     meanwhile("committed_checksum", lambda: stop_before_the_rename(root, 2))
     assert seen(root) == lines_of(version(2))
 
 
 def test_waiting_chunks_when_renamed_during_a_read_are_found(tmp_path: Path, meanwhile: Stage) -> None:
-    root = BusRoot(tmp_path)
+    root = FolderRoot(tmp_path)
     write(root, KEY, 1)
     stop_before_the_rename(root, 2)
     (waiting,) = root.canonical.glob(f".{KEY}.*.jsonl")
@@ -83,14 +74,14 @@ def test_waiting_chunks_when_renamed_during_a_read_are_found(tmp_path: Path, mea
 
 
 def test_first_commit_during_a_read_is_found(tmp_path: Path, meanwhile: Stage) -> None:
-    root = BusRoot(tmp_path)
+    root = FolderRoot(tmp_path)
     meanwhile("_is_at", lambda: write(root, KEY, 1))
     assert seen(root) == lines_of(version(1))
 
 
 def test_manifest_replaced_and_restored_counts_as_changed(tmp_path: Path, meanwhile: Stage) -> None:
     """The manifest is the same before and after, but in between another version was committed."""
-    root = BusRoot(tmp_path)
+    root = FolderRoot(tmp_path)
     write(root, KEY, 1)
     meanwhile("committed_checksum", lambda: write(root, KEY, 2))
     meanwhile("_is_at", lambda: write(root, KEY, 1))
@@ -98,17 +89,17 @@ def test_manifest_replaced_and_restored_counts_as_changed(tmp_path: Path, meanwh
 
 
 def test_partition_removed_during_a_read_is_not_found(tmp_path: Path, meanwhile: Stage) -> None:
-    root = BusRoot(tmp_path)
+    root = FolderRoot(tmp_path)
     write(root, KEY, 1)
     meanwhile("committed_checksum", root.chunks_file(KEY).unlink)
     with pytest.raises(FileNotFoundError, match=r"k\.jsonl"):
-        open_partition(root, KEY)
+        root.open(KEY)
 
 
-def test_open_partition_does_not_change(tmp_path: Path) -> None:
-    root = BusRoot(tmp_path)
+def test_partition_that_is_open_does_not_change(tmp_path: Path) -> None:
+    root = FolderRoot(tmp_path)
     write(root, KEY, 1)
-    file, _ = open_partition(root, KEY)
+    file, _ = root.open(KEY)
     with file:
         write(root, KEY, 2)
         assert file.read() == lines_of(version(1))

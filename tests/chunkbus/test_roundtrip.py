@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from chunksink.chunkbus.canonical import text_hash
 from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.errors import InvalidChunk, PartitionChanged, RepeatedChunks, RepeatedId
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.chunkbus.reader import PartitionReader, Place, read_blocks, read_lines, read_manifest, read_partition
 from chunksink.chunkbus.record_checks import MAX_LINE_BYTES
 from chunksink.chunkbus.writer import PartitionWriter
@@ -53,7 +53,7 @@ def records(draw: st.DrawFn) -> list[Record]:
 @settings(max_examples=examples(60))
 def test_reader_returns_the_written_records(written: list[Record]) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        root = BusRoot(Path(folder))
+        root = FolderRoot(Path(folder))
         commit(root, "k", written)
         read = list(read_partition(root, "k"))
         assert [record for _, record in read] == written
@@ -107,14 +107,14 @@ def test_read_lines_when_a_line_is_endless_uses_little_memory() -> None:
 
 @pytest.mark.parametrize("place", [Place(1, 50), Place(0, 10), Place(0, 10**6), Place(10**6, 5), Place(0, 0)], ids=str)
 def test_record_when_its_place_is_wrong_raises_partition_changed(place: Place, tmp_path: Path) -> None:
-    root = BusRoot(tmp_path)
+    root = FolderRoot(tmp_path)
     commit(root, "k", [chunk(0), chunk(1)])
     with PartitionReader(root, "k") as reader, pytest.raises(PartitionChanged):
         reader.record(place, text_hash(chunk(0)["text"]))
 
 
 def test_record_when_replaced_raises_partition_changed(tmp_path: Path) -> None:
-    root = BusRoot(tmp_path)
+    root = FolderRoot(tmp_path)
     commit(root, "k", [chunk(0)])
     place, record = next(read_partition(root, "k"))
     with PartitionReader(root, "k") as before:
@@ -129,7 +129,7 @@ def test_record_when_replaced_raises_partition_changed(tmp_path: Path) -> None:
 
 def test_partition_reader_outside_its_block_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError):
-        PartitionReader(BusRoot(tmp_path), "k").record(Place(0, 1), "sha256:")
+        PartitionReader(FolderRoot(tmp_path), "k").record(Place(0, 1), "sha256:")
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_partition_reader_outside_its_block_is_an_error(tmp_path: Path) -> None:
     ids=lambda record: ascii(record)[-40:],
 )
 def test_writer_when_the_chunk_is_invalid_refuses_it(bad: Any, tmp_path: Path) -> None:
-    root = BusRoot(tmp_path)
+    root = FolderRoot(tmp_path)
     with PartitionWriter(root, "k") as writer:
         writer.add(chunk(0))
         with pytest.raises(InvalidChunk, match="chunk 2 of partition k"):
@@ -163,22 +163,22 @@ def test_writer_when_nesting_is_too_deep_refuses_it(tmp_path: Path) -> None:
     nested: Any = 1
     for _ in range(2_000):
         nested = [nested]
-    with PartitionWriter(BusRoot(tmp_path), "k") as writer, pytest.raises(InvalidChunk):
+    with PartitionWriter(FolderRoot(tmp_path), "k") as writer, pytest.raises(InvalidChunk):
         writer.add(chunk(note=nested))
 
 
 def test_writer_when_a_line_has_line_breaks_refuses_it(tmp_path: Path) -> None:
-    with PartitionWriter(BusRoot(tmp_path), "k") as writer, pytest.raises(InvalidChunk):
+    with PartitionWriter(FolderRoot(tmp_path), "k") as writer, pytest.raises(InvalidChunk):
         writer.add_line(orjson.dumps(chunk(), option=orjson.OPT_INDENT_2))
 
 
 def test_writer_when_validation_only_warns_accepts_it(tmp_path: Path) -> None:
     """So that every valid partition can be rewritten."""
-    commit(BusRoot(tmp_path), "k", [chunk(0, hashes={"text_hash": "md5:1"})])
+    commit(FolderRoot(tmp_path), "k", [chunk(0, hashes={"text_hash": "md5:1"})])
 
 
 def test_writer_when_ids_repeat_refuses_them(tmp_path: Path) -> None:
-    root = BusRoot(tmp_path)
+    root = FolderRoot(tmp_path)
     with pytest.raises(RepeatedChunks) as error:
         commit(root, "k", [chunk(0), chunk(1), chunk(2), chunk(1, text="other")])
     assert error.value.repeated == [RepeatedId("chunk-1", line=4, earlier_line=2)]
@@ -186,7 +186,7 @@ def test_writer_when_ids_repeat_refuses_them(tmp_path: Path) -> None:
 
 
 def test_writer_without_a_commit_leaves_nothing(tmp_path: Path) -> None:
-    root = BusRoot(tmp_path)
+    root = FolderRoot(tmp_path)
     commit(root, "k", [chunk(0)])
     with PartitionWriter(root, "k") as writer:
         writer.add(chunk(1))
@@ -198,7 +198,7 @@ def test_writer_without_a_commit_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_writer_outside_its_block_or_after_commit_is_an_error(tmp_path: Path) -> None:
-    writer = PartitionWriter(BusRoot(tmp_path), "k")
+    writer = PartitionWriter(FolderRoot(tmp_path), "k")
     with pytest.raises(RuntimeError):
         writer.add(chunk(0))
     with writer:

@@ -17,8 +17,8 @@ import pytest
 from chunksink.chunkbus import findings, reader, scan, validation
 from chunksink.chunkbus.families import STRETCH_COLUMNS, hash_number
 from chunksink.chunkbus.findings import Finding
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.chunkbus.inventory import Inventory
-from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.reader import LineBlock, read_blocks
 from chunksink.chunkbus.record_checks import CONTRACT
 from chunksink.chunkbus.scan import FileRange, scan_block, scan_file, scan_range
@@ -54,10 +54,10 @@ def test_inventory_when_the_disk_is_full_raises_an_error_with_a_remedy() -> None
         inventory.add_ids(array("q", range(10_000)), array("q", range(10_000)))
 
 
-def messy_bus(folder: Path) -> BusRoot:
+def messy_bus(folder: Path) -> FolderRoot:
     """Three partitions of several blocks each, with every kind of finding spread over them."""
     chance = random.Random(8)
-    root = BusRoot(folder)
+    root = FolderRoot(folder)
     for number, key in enumerate(("a", "b", "c")):
         lines = []
         for index in range(1_500):
@@ -121,9 +121,9 @@ def test_validation_when_the_disk_fails_reports_it_after_the_other_findings(
     good[10] = b"{"
     data = b"\n".join(good) + b"\n"
     assert len(data) > 4 * 2**20
-    root = put(BusRoot(tmp_path), "k", data)
+    root = put(FolderRoot(tmp_path), "k", data)
     whole = data[: 3 * 2**20].count(b"\n")
-    monkeypatch.setattr(validation, "open_partition", lambda root, key: (BreaksAfter(root.chunks_file(key)), None))
+    monkeypatch.setattr(FolderRoot, "open", lambda root, key: (BreaksAfter(root.chunks_file(key)), None))
     found = samples.validate(root, workers=workers if jobs == 2 else None)
     assert [(finding.code, finding.line) for finding in found] == [
         (findings.MANIFEST_MISSING, None),
@@ -133,7 +133,7 @@ def test_validation_when_the_disk_fails_reports_it_after_the_other_findings(
 
 
 def test_validation_when_the_receiver_of_findings_fails_raises_its_error(tmp_path: Path) -> None:
-    root = put(BusRoot(tmp_path), "k", b"{\n")
+    root = put(FolderRoot(tmp_path), "k", b"{\n")
     seen: list[Finding] = []
 
     def take(finding: Finding) -> None:
@@ -233,7 +233,7 @@ def test_scan_block_counts_lines_from_its_beginning() -> None:
 
 
 def test_progress_counts_every_byte(tmp_path: Path) -> None:
-    root = put(BusRoot(tmp_path), "a", lines_of([chunk(index) for index in range(9_000)]))
+    root = put(FolderRoot(tmp_path), "a", lines_of([chunk(index) for index in range(9_000)]))
     put(root, "b", b"{\n")
     done: list[int] = []
     samples.validate(root, on_progress=done.append)
@@ -243,7 +243,7 @@ def test_progress_counts_every_byte(tmp_path: Path) -> None:
 
 def test_validation_when_a_partition_disappears_reports_it(tmp_path: Path) -> None:
     """When the documents of a split are read again, their partition is rewritten or missing."""
-    root = put(BusRoot(tmp_path), "a", lines_of([chunk(0)]))
+    root = put(FolderRoot(tmp_path), "a", lines_of([chunk(0)]))
     put(root, "b", lines_of([chunk(1)]))
     put(root, "c", b"{\n")
 

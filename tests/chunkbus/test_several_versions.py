@@ -5,7 +5,7 @@ from typing import Any
 
 from chunksink.chunkbus import findings
 from chunksink.chunkbus.chunk import Record
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from tests.chunkbus.samples import chunk, lines_of, provenance, put, put_chunks, validate
 
 VERSIONS = findings.SEVERAL_VERSIONS
@@ -17,7 +17,7 @@ def of_version(index: int, digit: str | None, uri: str = "docs/a.md", **changes:
 
 
 def details(folder: Path, *records: Record) -> list[tuple[int | None, str]]:
-    found = validate(put(BusRoot(folder), "p", lines_of(records)))
+    found = validate(put(FolderRoot(folder), "p", lines_of(records)))
     assert {(finding.code, finding.is_error) for finding in found} <= {(VERSIONS, False)}
     return sorted((finding.line, finding.detail.partition(": ")[0]) for finding in found)
 
@@ -25,7 +25,7 @@ def details(folder: Path, *records: Record) -> list[tuple[int | None, str]]:
 def test_all_but_the_last_version_are_counted(tmp_path: Path) -> None:
     records = [of_version(index, digit) for index, digit in enumerate("aabacc")]
     assert details(tmp_path, *records) == [(1, "4 chunks of 2 versions")]
-    assert "docs/a.md" in validate(BusRoot(tmp_path))[0].detail
+    assert "docs/a.md" in validate(FolderRoot(tmp_path))[0].detail
 
 
 def test_version_that_returns_counts_completely(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_spellings_of_a_checksum_are_equal_and_no_checksum_differs(tmp_path: Pat
 
 
 def test_versions_in_two_partitions_are_not_reported(tmp_path: Path) -> None:
-    root = put(BusRoot(tmp_path), "p1", lines_of([of_version(0, "a")]))
+    root = put(FolderRoot(tmp_path), "p1", lines_of([of_version(0, "a")]))
     assert validate(put(root, "p2", lines_of([of_version(1, "b")]))) == []
 
 
@@ -73,7 +73,7 @@ def test_more_sources_than_are_held_in_memory(tmp_path: Path) -> None:
     records = [of_version(index, "a", f"docs/{index}.md") for index in range(20_000)]
     records[9] = of_version(9, "a", "docs/twice.md")
     records[15_000] = of_version(15_000, "b", "docs/twice.md")
-    put_chunks(BusRoot(tmp_path), "p", lines_of(records))
-    found = validate(BusRoot(tmp_path))
+    put_chunks(FolderRoot(tmp_path), "p", lines_of(records))
+    found = validate(FolderRoot(tmp_path))
     assert [(finding.code, finding.line) for finding in found][-1:] == [(VERSIONS, 10)]
     assert [finding.code for finding in found].count(VERSIONS) == 1

@@ -67,7 +67,6 @@ WORK: dict[str, Callable[[Database], object]] = {
 }
 
 
-@pytest.mark.promise(2)
 @pytest.mark.parametrize("what", WORK)
 def test_open_store_when_work_fails_raises_an_error_with_the_path(what: str, tmp_path: Path) -> None:
     with State(tmp_path) as state, write_transaction(state.db):

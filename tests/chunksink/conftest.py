@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from chunksink.embeddings import load
+from tests.chunksink.doctor_checks import SOURCES
 from tests.chunksink.forgetting import OTHER, SECRET
 from tests.chunksink.shell import Models, Shell
 from tests.engines.servers import MeilisearchServer, without_leftovers
@@ -57,6 +58,12 @@ def public_index(
     monkeypatch.setenv("MEILI_MASTER_KEY", meilisearch_server.key)
     with without_leftovers(meilisearch_server, name) as client:
         yield client.index(name)
+
+
+@pytest.fixture
+def built(shell: Shell) -> Shell:
+    """An index of three partitions in both embedded engines, for `doctor`."""
+    return shell.begin("to examine", "sync", **SOURCES)
 
 
 @pytest.fixture

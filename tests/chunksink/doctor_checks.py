@@ -2,7 +2,7 @@
 
 import json
 
-from chunksink.exits import Exit
+from chunksink.command_line.exits import Exit
 from tests.chunksink.shell import Shell
 from tests.support.bus import source
 

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from chunksink.chunkbus.chunk import Record
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.chunkbus.manifest import Tombstone
-from chunksink.cli import run
+from chunksink.command_line.cli import run
+from chunksink.command_line.exits import Exit
 from chunksink.embeddings.resolve import DEFAULT_MODEL
 from chunksink.embeddings.settings import EncoderSettings
-from chunksink.exits import Exit
 from chunksink.rebuild.state import Generation, State
 from chunksink.sinks.contract import Stored
 from chunksink.sinks.registry import open_sink
@@ -52,7 +52,7 @@ class Shell:
     def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str], prepared: Prepared) -> None:
         self.folder = folder
         self._prepared = prepared
-        self.root = BusRoot(folder / "chunks")
+        self.root = FolderRoot(folder / "chunks")
         self.home = folder / ".chunksink"
         self._capsys = capsys
 

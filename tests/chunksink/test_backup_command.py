@@ -17,7 +17,7 @@ import pytest
 
 from chunksink import backup as module
 from chunksink.chunkbus.errors import NewerStore, StoreUnreadable
-from chunksink.exits import Exit
+from chunksink.command_line.exits import Exit
 from chunksink.ingest.store import keep_out_ingests
 from chunksink.rebuild.errors import BackupUnreadable, HomeNotEmpty
 from chunksink.rebuild.locks import writing
@@ -354,7 +354,7 @@ def test_restore_of_a_newer_version_changes_nothing(quick_shell: Shell) -> None:
 def test_restore_waits_for_running_writers(holder: Any, quick_shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     quick_shell.synced(p1=[A])
     file = saved(quick_shell)
-    monkeypatch.setattr("chunksink.rebuild.locks.writing.__defaults__", (0.1,))
+    monkeypatch.setattr("chunksink.rebuild.locks.WAIT_SECONDS", 0.1)
     monkeypatch.setattr("chunksink.ingest.store._LOCK_SECONDS", 0.1)
     before = files(quick_shell.home)
     with holder(quick_shell.home):

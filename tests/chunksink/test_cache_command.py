@@ -1,17 +1,16 @@
 """`chunksink cache ...` over a home whose vectors depend on the text alone."""
 
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 from chunksink.chunkbus.canonical import text_hash
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.chunkbus.storage import open_storage
+from chunksink.command_line.exits import Exit
 from chunksink.embeddings import load
 from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.segments import import_segments, write_segment
-from chunksink.exits import Exit
 from chunksink.rebuild import locks
 from chunksink.sinks.errors import Unreachable
 from tests.chunksink.shell import Shell
@@ -195,7 +194,7 @@ def test_gc_when_a_partition_is_missing_or_invalid_drops_nothing(home: Home, she
 
 def test_gc_that_would_empty_the_cache_is_refused(home: Home, shell: Shell) -> None:
     """The likely cause is a wrong folder in --chunks."""
-    other = BusRoot(shell.folder / "other")
+    other = FolderRoot(shell.folder / "other")
     for key in ("p1", "p2"):
         commit(other, key, source(f"docs/{key}.md", f"quite another text in {key}"))
     ended = shell("cache", "gc", "--chunks", "other")
@@ -205,7 +204,7 @@ def test_gc_that_would_empty_the_cache_is_refused(home: Home, shell: Shell) -> N
 
 def test_gc_during_another_write_is_locked(home: Home, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     with locks.writing(home.folder):
-        monkeypatch.setattr("chunksink.commands.cache.writing", partial(locks.writing, wait_seconds=0.1))
+        monkeypatch.setattr(locks, "WAIT_SECONDS", 0.1)
         ended = shell("cache", "gc")
     assert (ended.code, "another run is writing" in ended.err) == (Exit.LOCKED, True)
 

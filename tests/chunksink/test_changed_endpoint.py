@@ -1,20 +1,20 @@
 """Another model behind the same name at an endpoint is detected before vectors of two models are mixed."""
 
-import time
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
+from chunksink.command_line.exits import Exit
 from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.encoder import Vectors
 from chunksink.embeddings.probes import PROBES
-from chunksink.exits import Exit
 from chunksink.rebuild.state import cache_file
 from tests.chunksink.shell import Shell
 from tests.embeddings.endpoint import Server, good, serve, status
 from tests.embeddings.helpers import HashEncoder, tamper
 from tests.support.bus import FEBRUARY, source
+from tests.support.waiting import eventually
 
 A, B, C = source("a.md", "a cat", "a mat"), source("b.md", "a boat"), source("c.md", "a crow")
 LONGER_A = source("a.md", "a cat", "a mat", "a hat", version="2")
@@ -122,9 +122,7 @@ def test_interrupted_rebuild_keeps_the_probes_for_later_runs(synced: Shell, serv
         return good(body, alter=other_model)
 
     def denied(body: dict[str, object]) -> object:
-        until = time.monotonic() + 30
-        while cached(synced) == vectors and time.monotonic() < until:  # until the first answer is committed
-            time.sleep(0.02)
+        eventually(lambda: cached(synced) != vectors)  # the first answer is committed
         return status(401)(body)
 
     server.next = [changed, changed, *[denied] * 20]

@@ -7,7 +7,7 @@ from chromadb.api.models.Collection import Collection
 
 from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.reader import read_partition
-from chunksink.exits import Exit
+from chunksink.command_line.exits import Exit
 from chunksink.ingest.formats.markdown.policy import V2
 from tests.chunksink.shell import Models, Shell, write
 from tests.ingest.markdown.support import chunks_of

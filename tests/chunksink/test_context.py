@@ -2,8 +2,8 @@
 
 import pytest
 
+from chunksink.command_line.exits import Exit
 from chunksink.embeddings.resolve import DEFAULT_MODEL
-from chunksink.exits import Exit
 from tests.chunksink.shell import Models, Shell
 from tests.embeddings.helpers import HashEncoder
 from tests.support.bus import source

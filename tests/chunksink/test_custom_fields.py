@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from chunksink.chunkbus.findings import FIELD_VALUE
-from chunksink.cli import run
-from chunksink.exits import Exit
+from chunksink.command_line.cli import run
+from chunksink.command_line.exits import Exit
 from chunksink.rebuild import executor
 from chunksink.rebuild.catalog import Catalog
 from chunksink.rebuild.state import State
@@ -81,19 +81,6 @@ def answer(shell: Shell, *arguments: str) -> dict[str, Any]:
 
 def found(shell: Shell, *arguments: str) -> list[str]:
     return [hit["source_uri"] for hit in answer(shell, *arguments)["hits"]]
-
-
-@pytest.mark.parametrize("mode", ["keyword", "semantic", "hybrid"])
-@pytest.mark.parametrize(
-    ("condition", "expected"),
-    [
-        ("due<2026-01-31T11:00:01Z", ["b.md"]),
-        ("labels=b", ["a.md", "b.md"]),
-        ("title=none", []),
-    ],
-)
-def test_filters_are_the_same_in_every_mode(tickets: Shell, mode: str, condition: str, expected: list[str]) -> None:
-    assert sorted(found(tickets, "boat", "--mode", mode, "--filter", condition)) == expected
 
 
 def test_answer_has_fields_metadata_facets_and_an_order(tickets: Shell) -> None:

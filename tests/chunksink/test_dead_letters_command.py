@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from chunksink.exits import Exit
+from chunksink.command_line.exits import Exit
 from tests.chunksink.shell import Shell
 from tests.support.bus import commit, parent_of, source
 from tests.support.home import Home, PoisonedEncoder

@@ -13,8 +13,8 @@ import pytest
 
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.storage import open_storage
+from chunksink.command_line.exits import Exit
 from chunksink.doctor import machine
-from chunksink.exits import Exit
 from chunksink.rebuild.locks import writing
 from chunksink.sinks.chroma.reader import ChromaReader
 from chunksink.sinks.registry import open_sink
@@ -27,13 +27,6 @@ from tests.support.bus import commit, source
 from tests.support.damaged_files import foreign
 from tests.support.rerank_server import rerank_server
 from tests.support.users import as_nobody, copy_of_nobody, take_away
-
-
-@pytest.fixture
-def built(shell: Shell) -> Shell:
-    """An index of three partitions in both embedded engines."""
-    return shell.begin("to examine", "sync", **SOURCES)
-
 
 # -- this machine ------------------------------------------------------------------------------------------------------
 

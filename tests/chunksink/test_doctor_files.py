@@ -6,18 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from chunksink.command_line.exits import Exit
 from chunksink.doctor import records
-from chunksink.exits import Exit
-from tests.chunksink.doctor_checks import SOURCES, checks, is_sound, problems
+from tests.chunksink.doctor_checks import checks, is_sound, problems
 from tests.chunksink.shell import Shell, write
 from tests.support.bus import source
 from tests.support.damaged_files import emptied, foreign, half, inside, newer
-
-
-@pytest.fixture
-def built(shell: Shell) -> Shell:
-    """An index of three partitions in both embedded engines."""
-    return shell.begin("to examine", "sync", **SOURCES)
 
 
 def test_missing_chunks_and_partitions_fail(built: Shell) -> None:

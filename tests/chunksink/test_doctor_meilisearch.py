@@ -6,7 +6,7 @@ from typing import Any
 import meilisearch
 import pytest
 
-from chunksink.exits import Exit
+from chunksink.command_line.exits import Exit
 from chunksink.sinks.meilisearch.index_settings import find_settings_file
 from tests.chunksink.doctor_checks import checks, is_sound, problems
 from tests.chunksink.shell import Shell

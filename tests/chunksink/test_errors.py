@@ -13,9 +13,9 @@ import pytest
 
 import chunksink
 from chunksink import errors
-from chunksink.cli import run
+from chunksink.command_line.cli import run
+from chunksink.command_line.exits import Exit, Refusal, errors_as_refusals, print_failure
 from chunksink.errors import ChunksinkError
-from chunksink.exits import Exit, Refusal, errors_as_refusals, print_failure
 from chunksink.sinks.errors import BuildBroken, BuildMissing, RefusedData, replace_errors
 from tests.chunksink.shell import Shell, write
 

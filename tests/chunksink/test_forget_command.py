@@ -8,7 +8,7 @@ import pytest
 from chunksink.chunkbus.manifest import Tombstone
 from chunksink.chunkbus.runlog import RunLog
 from chunksink.chunkbus.store import write_transaction
-from chunksink.exits import Exit
+from chunksink.command_line.exits import Exit
 from chunksink.rebuild.locks import RebuildLock
 from chunksink.rebuild.state import State
 from chunksink.sinks.fts import FtsSink

@@ -3,7 +3,7 @@
 import pytest
 
 from chunksink.chunkbus.runlog import RunLog
-from chunksink.exits import Exit
+from chunksink.command_line.exits import Exit
 from tests.chunksink.forgetting import OTHER, builds, traces
 from tests.chunksink.shell import Shell
 from tests.support.bus import FEBRUARY, parent_of, source

@@ -8,7 +8,7 @@ import pytest
 
 from chunksink.chunkbus import runlog
 from chunksink.chunkbus.runlog import RunLog, utc_now
-from chunksink.exits import Exit
+from chunksink.command_line.exits import Exit
 from chunksink.rebuild import spot_check
 from chunksink.rebuild.freshness import Freshness, freshness
 from chunksink.rebuild.spot_check import SpotCheck

@@ -6,8 +6,8 @@ from pathlib import Path
 import click
 import pytest
 
-from chunksink.chunkbus.layout import BusRoot
-from chunksink.exits import Exit
+from chunksink.chunkbus.folder_partitions import FolderRoot
+from chunksink.command_line.exits import Exit
 from tests.chunksink.shell import Shell
 from tests.support.bus import commit, source
 from tests.support.commands import commands
@@ -30,7 +30,7 @@ WITH_HOME = [
 def library(shell: Shell) -> Shell:
     Path("chunksink.toml").write_text(FILE)
     for name in ("books", "notes"):
-        commit(BusRoot(Path(name)), "p1", source(f"{name}.md", name))
+        commit(FolderRoot(Path(name)), "p1", source(f"{name}.md", name))
     return shell
 
 

@@ -9,10 +9,10 @@ import pytest
 
 import chunksink
 from chunksink.chunkbus.chunk import Record
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.chunkbus.reader import read_partition
 from chunksink.chunkbus.runlog import read_run
-from chunksink.exits import Exit
+from chunksink.command_line.exits import Exit
 from tests.chunksink.shell import Shell, write
 from tests.support.bus import source
 
@@ -202,7 +202,7 @@ def test_ingest_with_sync_has_the_exit_code_of_the_sync(quick_shell: Shell) -> N
 
 
 def chunks_in(root: Path) -> list[Record]:
-    return [record for _, record in read_partition(BusRoot(root), "documents")]
+    return [record for _, record in read_partition(FolderRoot(root), "documents")]
 
 
 def test_rows_are_read_from_json_and_from_named_csv_files(shell: Shell) -> None:

@@ -9,9 +9,9 @@ import msgspec
 import pytest
 from msgspec.structs import asdict
 
-from chunksink.cli import run
-from chunksink.commands.init import content
-from chunksink.exits import Exit
+from chunksink.command_line.cli import run
+from chunksink.command_line.commands.init import content
+from chunksink.command_line.exits import Exit
 from chunksink.settings.config import CONFIG_FILE, SETTINGS, Config
 from chunksink.settings.load import load_config
 from chunksink.settings.sink_tables import installed_sinks

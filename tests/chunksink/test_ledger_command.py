@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from chunksink.exits import Exit
+from chunksink.command_line.exits import Exit
 from chunksink.ingest.store import IngestStore
 from tests.chunksink.shell import Shell, write
 

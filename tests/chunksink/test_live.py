@@ -3,7 +3,6 @@
 import shutil
 import sqlite3
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -14,7 +13,7 @@ import pytest
 
 import chunksink
 import chunksink.live as live_module
-from chunksink.exits import Exit
+from chunksink.command_line.exits import Exit
 from chunksink.live import LiveSearch
 from chunksink.rebuild.errors import NoGeneration
 from chunksink.rebuild.locks import removing
@@ -33,6 +32,7 @@ from chunksink.views import View, open_view
 from tests.chunksink.shell import Shell
 from tests.conftest import HEAVY
 from tests.support.bus import parent_of, source
+from tests.support.waiting import eventually
 
 A, B = source("a.md", "a cat", "a mat"), source("b.md", "a boat")
 
@@ -251,10 +251,7 @@ def test_restored_leg_is_opened_again_during_searches(built: Shell, monkeypatch:
     with closing(LiveSearch(Config(), every_seconds=0.01)) as live:
         assert list(live.search(Question("cat"), EVERYTHING).unavailable) == ["semantic"]
         aside.rename(build)
-        until = time.monotonic() + 5
-        while live.search(Question("cat"), EVERYTHING).unavailable:
-            assert time.monotonic() < until
-            time.sleep(0.02)
+        eventually(lambda: not live.search(Question("cat"), EVERYTHING).unavailable)
 
 
 def test_missing_build_that_a_sync_has_made_again_is_opened_at_once(built: Shell) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from chunksink import logs
-from chunksink.commands import status as status_command
-from chunksink.exits import Exit
+from chunksink.command_line import logs
+from chunksink.command_line.commands import status as status_command
+from chunksink.command_line.exits import Exit
 from tests.chunksink.shell import Shell
 from tests.chunksink.test_serve_command import WORDS, running
 from tests.embeddings.endpoint import serve as serve_endpoint

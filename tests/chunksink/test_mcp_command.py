@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chunksink.exits import Exit
+from chunksink.command_line.exits import Exit
 from chunksink.search.answer import OWN_FIELDS
 from tests.chunksink import shell as shells
 from tests.chunksink.shell import Shell

@@ -12,8 +12,8 @@ from prometheus_client import Metric, generate_latest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse
 
-from chunksink import options
-from chunksink.exits import Exit
+from chunksink.command_line import options
+from chunksink.command_line.exits import Exit
 from chunksink.metrics import registry_of
 from chunksink.settings.config import Config
 from tests.chunksink.shell import Shell

@@ -3,10 +3,9 @@
 import json
 import re
 import subprocess
-import time
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -14,13 +13,14 @@ from typing import Any
 
 import pytest
 
-from chunksink.exits import Exit
+from chunksink.command_line.exits import Exit
 from tests.chunksink.shell import Shell
 from tests.chunksink.test_serve_command import WORDS, running
 from tests.conftest import ROOT
 from tests.embeddings.endpoint import serve as serve_endpoint
 from tests.engines.servers import free_port
 from tests.support.bus import FEBRUARY, source
+from tests.support.waiting import eventually
 
 EXAMPLES = ROOT / "examples" / "monitoring"
 PATIENCE = 60.0
@@ -49,13 +49,6 @@ class Prometheus:
         return {rule["name"]: rule for group in self.get("rules")["groups"] for rule in group["rules"]}
 
 
-def wait_for(seen: Callable[[], bool], what: str) -> None:
-    until = time.monotonic() + PATIENCE
-    while not seen():
-        assert time.monotonic() < until, f"never: {what}"
-        time.sleep(0.1)
-
-
 @contextmanager
 def prometheus(program: Path, folder: Path, target: str) -> Iterator[Prometheus]:
     configuration, address = folder / "prometheus.yml", f"127.0.0.1:{free_port()}"
@@ -81,7 +74,7 @@ def prometheus(program: Path, folder: Path, target: str) -> Iterator[Prometheus]
             return False
 
     try:
-        wait_for(has_scraped, "two scrapes")
+        eventually(has_scraped)
         yield server
     finally:
         process.kill()
@@ -110,10 +103,10 @@ def test_each_panel_shows_something_and_each_rule_is_evaluated(
             server.get("/api/search?q=cat")
             for expression in expressions:
                 if not NOT_HERE.search(expression):
-                    wait_for(partial(scraper.shows, expression), expression)
-            wait_for(lambda: all(rule["health"] == "ok" for rule in scraper.rules().values()), "healthy rules")
+                    eventually(partial(scraper.shows, expression))
+            eventually(lambda: all(rule["health"] == "ok" for rule in scraper.rules().values()))
             # A rule that was evaluated before the first scrape is healthy, too.
-            wait_for(lambda: scraper.rules()["ChunksinkDrift"]["state"] == "firing", "a firing rule")
+            eventually(lambda: scraper.rules()["ChunksinkDrift"]["state"] == "firing")
             rules = scraper.rules()
     for inactive in ("ChunksinkNothingToSearch", "ChunksinkAbsent", "ChunksinkNeverVerified"):
         assert rules[inactive]["state"] == "inactive"

@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 
 from chunksink import index
-from chunksink.exits import Exit
+from chunksink.command_line.exits import Exit
 from chunksink.rebuild.locks import writing
 from chunksink.sinks.registry import open_sink
 from tests.chunksink.shell import Shell
 from tests.engines.servers import alive, free_port
 from tests.journey.support import chunksink
 from tests.support.bus import source
+from tests.support.waiting import eventually
 
 SAVE = "import shutil, sys; shutil.copyfileobj(sys.stdin.buffer, open(sys.argv[1], 'wb'))"
 HANG = """
@@ -136,7 +137,7 @@ def test_unreachable_engine_is_no_drift(shell: Shell, mailbox: Mailbox, monkeypa
 def test_held_sources_another_active_run_and_another_plan_are_no_failure(
     shell: Shell, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("chunksink.rebuild.sync.WAIT_SECONDS", 0.1)
+    monkeypatch.setattr("chunksink.rebuild.locks.WAIT_SECONDS", 0.1)
     shell.synced(p1=[source("a.md", "a cat")], p2=[source("b.md", "a boat")])
     shell.cut_off("p2")
     assert shell("sync").code == Exit.INVALID_INPUT
@@ -153,10 +154,7 @@ def test_command_that_hangs_is_killed_with_its_children(shell: Shell, mailbox: M
     ended = chunksink(shell.folder, "rebuild")
     assert (ended.code, "on_failure" in ended.err) == (Exit.INVALID_INPUT, True)
     child = int(mailbox.file("on_failure").read_text())
-    until = time.monotonic() + 20
-    while alive(child):
-        assert time.monotonic() < until, "it is still there"
-        time.sleep(0.05)
+    eventually(lambda: not alive(child))
 
 
 @pytest.mark.parametrize("program", ["no-such-program", f"{sys.executable} -c 'raise SystemExit(9)'"])

@@ -4,8 +4,8 @@ import shutil
 
 import pytest
 
-from chunksink.commands import sync
-from chunksink.exits import Exit
+from chunksink.command_line.commands import sync
+from chunksink.command_line.exits import Exit
 from chunksink.rebuild.state import State
 from tests.chunksink.shell import Shell
 from tests.support.bus import commit, source

@@ -2,9 +2,9 @@
 
 import pytest
 
-from chunksink import output
-from chunksink.commands import doctor
-from chunksink.output import first, labelled, wrapped
+from chunksink.command_line import output
+from chunksink.command_line.commands import doctor
+from chunksink.command_line.output import first, labelled, wrapped
 from tests.chunksink.shell import Shell
 from tests.support.bus import source
 

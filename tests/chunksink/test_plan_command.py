@@ -9,15 +9,14 @@ import pytest
 
 import chunksink
 from chunksink.chunkbus.findings import CHECKSUM_MISMATCH, MANIFEST_MISSING
+from chunksink.command_line.exits import Exit
 from chunksink.embeddings.errors import ModelUnavailable
 from chunksink.embeddings.settings import EncoderSettings
-from chunksink.exits import Exit
 from chunksink.rebuild.catalog import Catalog, CurrentFamily
 from chunksink.rebuild.forecast import SAMPLE
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.state import State
 from tests.chunksink.shell import Models, Shell
-from tests.conftest import sampled
 from tests.support.bus import FEBRUARY, source
 
 NOT_CALLED = "http://127.0.0.1:9/v1"
@@ -261,7 +260,7 @@ RUSSIAN = "Быстрая коричневая лиса прыгает чере�
 
 @pytest.mark.parametrize(
     ("text", "tokens", "within"),
-    sampled([(CHINESE, 49, 1.25), (ENGLISH, 46, 1.25), (RUSSIAN, 77, 2)]),
+    [(CHINESE, 49, 1.25), (ENGLISH, 46, 1.25), (RUSSIAN, 77, 2)],
 )
 def test_estimated_tokens_are_near_those_of_the_model(text: str, tokens: int, within: float, shell: Shell) -> None:
     """Independent of what else a line contains, and also if most lines are not read."""

@@ -8,7 +8,7 @@ from functools import partialmethod
 import pytest
 from tqdm import tqdm
 
-from chunksink import progress
+from chunksink.command_line import progress
 from chunksink.sinks.retry import Fault
 
 WORD = "loading …"

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from chunksink.cli import run
-from chunksink.exits import Exit
+from chunksink.command_line.cli import run
+from chunksink.command_line.exits import Exit
 from chunksink.rebuild import verify
 from tests.chunksink.shell import Shell
 from tests.support.bus import FEBRUARY, source

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from chunksink.exits import Exit
+from chunksink.command_line.exits import Exit
 from tests.chunksink.shell import Shell, write
 from tests.ingest.ir.samples import ir_record
 

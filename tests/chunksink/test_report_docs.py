@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from chunksink.exits import Exit
+from chunksink.command_line.exits import Exit
 from tests.chunksink.shell import Shell, write
-from tests.conftest import ROOT, sampled
+from tests.conftest import ROOT
 from tests.support.bus import FEBRUARY, source
 
 DOCS = (ROOT / "docs" / "reports.md").read_text(encoding="utf-8")
@@ -90,7 +90,7 @@ def test_failure_report_is_documented(many: Shell) -> None:
 @pytest.mark.skipif(which("jq") is None, reason="needs jq")
 @pytest.mark.parametrize(
     ("harm", "expected"),
-    sampled([("withdrawn", "12"), ("none", ""), ("cut off", "MISMATCH"), ("no chunks", "no chunks at")], 2),
+    [("withdrawn", "12"), ("none", ""), ("cut off", "MISMATCH"), ("no chunks", "no chunks at")],
 )
 def test_documented_pipeline_runs(
     harm: str, expected: str, many: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -5,7 +5,7 @@ from contextlib import closing
 
 import pytest
 
-from chunksink.exits import Exit
+from chunksink.command_line.exits import Exit
 from chunksink.sinks.registry import open_sink
 from tests.chunksink.shell import Shell
 from tests.support.bus import FEBRUARY, parent_of, source

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from chunksink.chunkbus.runlog import RunLog
-from chunksink.exits import Exit
+from chunksink.command_line.exits import Exit
 from chunksink.rebuild import run_records
 from tests.chunksink.shell import Shell
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chunksink.exits import Exit
+from chunksink.command_line.exits import Exit
 from chunksink.sinks.conformance.samples import marker
 from chunksink.sinks.meilisearch import MeilisearchSink
 from chunksink.sinks.meilisearch.index_settings import differences, load_index_settings

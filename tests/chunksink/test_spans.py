@@ -15,7 +15,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 import chunksink
 from chunksink.chunkbus import spans
-from chunksink.exits import Exit
+from chunksink.command_line.exits import Exit
 from tests.chunksink.shell import Shell
 from tests.journey.support import environment, newly_started
 from tests.support.bus import FEBRUARY, source

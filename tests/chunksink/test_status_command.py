@@ -11,7 +11,8 @@ import time_machine
 
 from chunksink.chunkbus.manifest import Tombstone
 from chunksink.chunkbus.runlog import RunLog
-from chunksink.exits import Exit
+from chunksink.command_line.exits import Exit
+from chunksink.command_line.status_report import page_report
 from chunksink.rebuild import state as state_module
 from chunksink.rebuild.errors import HomeLocked
 from chunksink.rebuild.locks import RebuildLock, held_locks, writing
@@ -19,7 +20,6 @@ from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.run_records import newest_run
 from chunksink.rebuild.state import State
 from chunksink.settings.config import Config
-from chunksink.status_report import page_report
 from tests.chunksink.shell import Shell, write
 from tests.conftest import ROOT
 from tests.journey.support import environment
@@ -194,7 +194,7 @@ def test_status_without_chunks_reports_it(shell: Shell) -> None:
 
 def test_status_loads_no_engine(home: Home) -> None:
     program = (
-        "import sys; from chunksink.cli import run; assert run(sys.argv[1:]) == 0; "
+        "import sys; from chunksink.command_line.cli import run; assert run(sys.argv[1:]) == 0; "
         "heavy = {'torch', 'chromadb', 'starlette', 'meilisearch', 'httpx', 'chunksink.sinks.fts'}; "
         "print(sorted(heavy & set(sys.modules)))"
     )
@@ -210,14 +210,6 @@ def test_status_loads_no_engine(home: Home) -> None:
 @pytest.fixture
 def config(home: Home) -> Config:
     return Config(home=str(home.folder), chunks=str(home.root.path), sinks=("fts", "memory"))
-
-
-def test_page_counts_a_source_for_two_engines_once(home: Home, config: Config) -> None:
-    commit(home.root, "p3", source("d.md", "a dog"))
-    with home.session() as session:
-        session.refresh()
-    figures = {figure.label: figure.value for figure in page_report(config).figures}
-    assert figures["To be synced"] == "1"
 
 
 def test_failed_verify_does_not_hide_the_last_one(home: Home, config: Config) -> None:

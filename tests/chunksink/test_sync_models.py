@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 import chunksink
+from chunksink.command_line.exits import Exit
 from chunksink.embeddings import fingerprint
 from chunksink.embeddings.fingerprint import digest_of_files, file_digests
 from chunksink.embeddings.resolve import DEFAULT_MODEL
-from chunksink.exits import Exit
 from chunksink.rebuild.locks import RebuildLock
 from tests.chunksink.shell import Models, Shell
 from tests.embeddings.helpers import HashEncoder

@@ -10,7 +10,7 @@ import pytest
 
 import chunksink
 from chunksink.chunkbus.store import write_transaction
-from chunksink.exits import Exit
+from chunksink.command_line.exits import Exit
 from chunksink.rebuild.locks import RebuildLock
 from chunksink.rebuild.state import State
 from chunksink.settings.errors import ConfigError

@@ -36,12 +36,12 @@ def both_would_build(monkeypatch: pytest.MonkeyPatch) -> None:
             assert both.wait(20)
             yield
 
-    monkeypatch.setattr(RebuildLock, "__call__", watched)
+    monkeypatch.setattr(RebuildLock, "at_start", watched)
 
 
 def sync_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched, chunksink.open() as index:
-        patched.setattr(RebuildLock, "__call__", lambda lock: TAKE(lock, 0))
+        patched.setattr(RebuildLock, "at_start", lambda lock: TAKE(lock, 0))
         index.sync()
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from chunksink.command_line.exits import Exit
 from chunksink.embeddings.resolve import DEFAULT_MODEL
-from chunksink.exits import Exit
 from chunksink.rebuild import recall, verify
 from chunksink.rebuild.recall import Recall
 from chunksink.sinks.document import Family

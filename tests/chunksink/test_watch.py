@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from chunksink.chunkbus.layout import BusRoot
-from chunksink.watch import BusWatch
+from chunksink.chunkbus.folder_partitions import FolderRoot
+from chunksink.command_line.watch import BusWatch
 
 
 class Watched:
     """A watch after its first sync, with a clock that the test moves."""
 
-    def __init__(self, root: BusRoot) -> None:
+    def __init__(self, root: FolderRoot) -> None:
         self.root = root
         self.now = 0.0
         self.reports: list[str] = []
@@ -29,10 +29,10 @@ class Watched:
 @pytest.fixture
 def watched(tmp_path: Path) -> Watched:
     (tmp_path / "chunks" / "canonical").mkdir(parents=True)
-    return Watched(BusRoot(tmp_path / "chunks"))
+    return Watched(FolderRoot(tmp_path / "chunks"))
 
 
-def commit(root: BusRoot, name: str) -> None:
+def commit(root: FolderRoot, name: str) -> None:
     waiting = root.manifests / f".{name}"
     waiting.write_text("{}")
     waiting.rename(root.manifests / name)
@@ -88,24 +88,24 @@ def test_any_new_file_is_due_while_a_partition_is_held(watched: Watched) -> None
     assert not watched.is_due()
 
 
-def replace_the_manifests(root: BusRoot) -> None:
+def replace_the_manifests(root: FolderRoot) -> None:
     root.manifests.rename(root.path / "old")
     root.manifests.mkdir()
 
 
-def replace_the_root(root: BusRoot) -> None:
+def replace_the_root(root: FolderRoot) -> None:
     root.path.rename(root.path.with_name("old"))
     root.manifests.mkdir(parents=True)
 
 
-def link_a_release(root: BusRoot) -> None:
+def link_a_release(root: FolderRoot) -> None:
     root.path.rename(root.path.with_name("old"))
     shutil.copytree(root.path.with_name("old"), root.path.with_name("new"))
     root.path.symlink_to("new")
 
 
 @pytest.mark.parametrize("replace", [replace_the_manifests, link_a_release, replace_the_root])
-def test_replaced_folder_is_synced_and_watched(replace: Callable[[BusRoot], None], watched: Watched) -> None:
+def test_replaced_folder_is_synced_and_watched(replace: Callable[[FolderRoot], None], watched: Watched) -> None:
     replace(watched.root)
     assert watched.is_due()
     assert not watched.is_due()

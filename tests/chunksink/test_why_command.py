@@ -10,7 +10,7 @@ import pytest
 import chunksink
 from chunksink.chunkbus.identity import family_key
 from chunksink.chunkbus.manifest import Tombstone
-from chunksink.exits import Exit
+from chunksink.command_line.exits import Exit
 from chunksink.rebuild.errors import UnknownChunk
 from chunksink.rebuild.state import State
 from chunksink.sinks import registry

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from chunksink.workers import worker_processes
+from tests.support.waiting import eventually
 
 SCRIPT = """
 import os
@@ -60,10 +61,7 @@ def test_a_killed_process_leaves_no_worker(tmp_path: Path) -> None:
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     process.stdout.close()
-    until = time.monotonic() + 30
-    while any(map(is_running, workers)) and time.monotonic() < until:
-        time.sleep(0.1)
-    assert not any(map(is_running, workers))
+    eventually(lambda: not any(map(is_running, workers)))
 
 
 def test_failure_ends_the_workers() -> None:

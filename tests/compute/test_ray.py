@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.chunkbus.record_checks import CONTRACT
 from chunksink.chunkbus.scan import FileRange, scan_range
 from chunksink.chunkbus.storage import open_storage
@@ -67,7 +67,7 @@ def home(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RayHo
     """A home with many small blocks to embed."""
     monkeypatch.setattr(engine, "FIRST_BLOCK_BYTES", 4096)
     monkeypatch.setattr(engine, "MOST_BLOCK_BYTES", 4096)
-    root = BusRoot(tmp_path / "chunks")
+    root = FolderRoot(tmp_path / "chunks")
     commit(root, "p1", [record for number in range(TEXTS) for record in source(f"docs/{number}.md", f"cat {number}")])
     return RayHome(tmp_path / "home", root, fts, memory())
 
@@ -190,7 +190,7 @@ def rebuild_until_killed(folder: str, address: str) -> None:
     """Runs in its own process."""
     Cluster(RayOptions(address=address)).connect()
     engine.FIRST_BLOCK_BYTES = engine.MOST_BLOCK_BYTES = 4096
-    home = RayHome(Path(folder, "home"), BusRoot(Path(folder, "chunks")), fts, memory())
+    home = RayHome(Path(folder, "home"), FolderRoot(Path(folder, "chunks")), fts, memory())
     home.opening(waiting).rebuild()
 
 

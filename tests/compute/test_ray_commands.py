@@ -10,8 +10,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from chunksink.chunkbus.layout import BusRoot
-from chunksink.exits import Exit
+from chunksink.chunkbus.folder_partitions import FolderRoot
+from chunksink.command_line.exits import Exit
 from tests.conftest import HEAVY, ROOT
 from tests.journey.support import chunksink, command_line, environment
 from tests.support.bus import commit, source
@@ -25,40 +25,8 @@ ON_RAY = ("--engine", "ray", "--workers", "2", "--json")
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     texts = (source(f"docs/{number}.md", f"The cat number {number} sleeps.") for number in range(TEXTS))
-    commit(BusRoot(tmp_path / "chunks"), "p1", (record for records in texts for record in records))
+    commit(FolderRoot(tmp_path / "chunks"), "p1", (record for records in texts for record in records))
     return tmp_path
-
-
-def test_killed_run_is_continued_from_its_segments(folder: Path) -> None:
-    run = subprocess.Popen(
-        command_line("rebuild", *ON_RAY), cwd=folder, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    segments = folder / ".chunksink" / "segments"
-    while not (segments.is_dir() and any(segments.glob("*.arrow"))):
-        assert run.poll() is None, run.stderr.read() if run.stderr else ""
-        time.sleep(0.01)
-    children = psutil.Process(run.pid).children(recursive=True)
-    run.kill()
-    run.communicate()
-    _, alive = psutil.wait_procs(children, timeout=150)
-    assert alive == [], "Ray ends after the run: its agents wait a minute for it"
-    report = chunksink(folder, "rebuild", "--json").json
-    assert 0 < report["embeddings"]["computed"] < TEXTS
-    assert chunksink(folder, "verify", "--deep").code == Exit.OK
-
-
-def test_handbook_has_the_digest_of_the_local_engine(tmp_path: Path) -> None:
-    def proof(home: str, *engine: str) -> object:
-        options = ("--chunks", str(tmp_path / "chunks"), "--home", home)
-        report = chunksink(tmp_path, "rebuild", "--json", *options, *engine).json
-        assert report["embeddings"]["refused"] == 0
-        verified = chunksink(tmp_path, "verify", "--deep", "--json", *options).json
-        return {name: sink["digest"] for name, sink in verified["sinks"].items()}
-
-    handbook = str(ROOT / "examples" / "handbook")
-    assert chunksink(tmp_path, "ingest", handbook).code == Exit.OK
-    assert proof("ray", "--engine", "ray", "--workers", "2") == proof("local")
-    assert list((tmp_path / "ray" / "segments").glob("*.arrow"))
 
 
 def test_unreachable_cluster_is_an_error_at_once(folder: Path) -> None:

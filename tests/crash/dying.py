@@ -14,9 +14,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import chunksink.options  # noqa: F401  as in every command: without file handles, it could not be imported any more
-from chunksink.chunkbus.layout import BusRoot
-from chunksink.exits import Refusal, errors_as_refusals
+import chunksink.command_line.options  # noqa: F401  as in every command: without file handles, it could not be imported any more
+from chunksink.chunkbus.folder_partitions import FolderRoot
+from chunksink.command_line.exits import Refusal, errors_as_refusals
 from chunksink.rebuild import executor
 from chunksink.rebuild.flip import roll_back
 from chunksink.rebuild.forget import forget
@@ -151,7 +151,7 @@ def main(
     executor.EMBEDDED_AT_ONCE = executor.WRITTEN_AT_ONCE = 2
     act_at(module, owner, method, call, when, act)
     with ending_as_a_command():
-        SCENARIOS[scenario](home_in(Path(home), BusRoot(Path(chunks))))
+        SCENARIOS[scenario](home_in(Path(home), FolderRoot(Path(chunks))))
 
 
 @contextmanager

@@ -9,32 +9,21 @@ from pathlib import Path
 from typing import Any
 
 from chunksink.chunkbus.canonical import text_hash
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.chunkbus.manifest import Tombstone
 from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.references import raw_key
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.fts import FtsSink
-from chunksink.sinks.jsonl import JsonlSink
 from tests.support.bus import FEBRUARY, MARCH, commit, parent_of, source
 from tests.support.home import Home, PoisonedEncoder
 from tests.support.local_engines import eager as fts
+from tests.support.local_engines import eager_jsonl as jsonl
 from tests.support.watched_sinks import Moment, watching
 
 
-class EagerJsonl(JsonlSink):
-    """Requests vectors and ignores them: a second sink with embedding, without the seconds that Chroma takes."""
-
-    wants_vectors = True
-
-
-def jsonl(home: Path) -> Sink:
-    return EagerJsonl(home / "jsonl")
-
-
-def home_in(folder: Path, root: BusRoot) -> Home:
-    home = Home(folder, root, fts, jsonl)
-    home.open_sink = lambda name: {"fts": fts, "jsonl": jsonl}[name](folder)  # type: ignore[method-assign]
+def home_in(folder: Path, root: FolderRoot) -> Home:
+    home = Home(folder, root, fts, jsonl, engines={"fts": fts, "jsonl": jsonl})
     home.encoder = PoisonedEncoder(dimension=8)
     return home
 
@@ -48,7 +37,7 @@ GONE = source("docs/gone.md", "will be gone")
 
 def prepare(folder: Path) -> Home:
     """Two generations of the earlier bus."""
-    home = home_in(folder / "home", BusRoot(folder / "chunks"))
+    home = home_in(folder / "home", FolderRoot(folder / "chunks"))
     commit(home.root, "p1", [*(record for records in OLD for record in records), *KEPT])
     commit(home.root, "gone", GONE)
     home.rebuild()
@@ -107,7 +96,7 @@ def move_on_meanwhile(home: Home) -> Callable[[Sink], Any]:
 
 def copied(home: Home, folder: Path) -> Home:
     shutil.copytree(home.folder.parent, folder, symlinks=True)
-    return home_in(folder / "home", BusRoot(folder / "chunks"))
+    return home_in(folder / "home", FolderRoot(folder / "chunks"))
 
 
 def found_by_readers(home: Home) -> dict[str, set[str]]:

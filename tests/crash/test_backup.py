@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 from collections.abc import Callable
@@ -12,8 +11,9 @@ from typing import Any
 import pytest
 
 from chunksink.backup import backup, restore
-from chunksink.chunkbus.layout import BusRoot
-from chunksink.exits import Exit
+from chunksink.chunkbus.folder_partitions import FolderRoot
+from chunksink.command_line.exits import Exit
+from tests.conftest import HEAVY
 from tests.crash import dying
 from tests.crash.homes import committed_texts, copied, found_by_readers, home_in, move_on, prepare
 from tests.support.forking import FORKING
@@ -21,7 +21,6 @@ from tests.support.home import Home, digests
 
 pytestmark = pytest.mark.promise(2)
 
-ALL = bool(os.environ.get("CHUNKSINK_SOAK_KILLS"))
 OURS = "chunksink.backup"
 WRITING = [
     ("_copy_database", 1),
@@ -69,7 +68,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @pytest.fixture(scope="module")
 def expected(prepared: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    fresh = home_in(tmp_path_factory.mktemp("fresh") / "home", BusRoot(prepared().root.path))
+    fresh = home_in(tmp_path_factory.mktemp("fresh") / "home", FolderRoot(prepared().root.path))
     fresh.rebuild()
     return digests(fresh)
 
@@ -78,7 +77,7 @@ def kills(steps: list[tuple[str, int]]) -> list[Any]:
     return [
         pytest.param(method, call, when, id=f"{method}-{call}-{when}")
         for number, (method, call) in enumerate(steps)
-        for when in (("before", "after") if ALL else (("before", "after")[number % 2],))
+        for when in (("before", "after") if HEAVY else (("before", "after")[number % 2],))
     ]
 
 

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from chunksink.chunkbus.chunk import Record
-from chunksink.chunkbus.layout import BusRoot
-from chunksink.exits import Exit
+from chunksink.chunkbus.folder_partitions import FolderRoot
+from chunksink.command_line.exits import Exit
 from chunksink.rebuild import executor
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.meilisearch import MeilisearchSink
@@ -71,9 +71,7 @@ def home_in(folder: Path, engine: str, server: tuple[str, str, str]) -> Home:
         "meilisearch": lambda _home: MeilisearchSink(url, key, settings=SETTINGS, index=index),
         "postgres": lambda _home: PostgresSink(PostgresOptions(url, schema=index)),
     }
-    home = Home(folder / "home", BusRoot(folder / "chunks"), fts, makers[engine])
-    home.open_sink = lambda name: makers[name](home.folder)  # type: ignore[method-assign]
-    return home
+    return Home(folder / "home", FolderRoot(folder / "chunks"), fts, makers[engine], engines=makers)
 
 
 def run(home: Home, scenario: str, wrap: Wrap | None = None) -> None:

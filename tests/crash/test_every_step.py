@@ -1,7 +1,7 @@
-"""A run killed before or after any changing step converges with the next plain run.
+"""A run killed before or after a changing step converges with the next plain run.
 
-With CHUNKSINK_SOAK_KILLS it is killed both before and after each step. The expected result is a clean rebuild into an
-empty home, read back from each sink through its own interface.
+`make soak` kills both before and after each step; else every fifth step is tested, either before or after it. The
+expected result is a clean rebuild into an empty home, read back from each sink through its own interface.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from typing import Any
 
 import pytest
 
-from chunksink.chunkbus.layout import BusRoot
-from chunksink.exits import Exit
+from chunksink.chunkbus.folder_partitions import FolderRoot
+from chunksink.command_line.exits import Exit
 from chunksink.rebuild import executor
 from chunksink.rebuild.errors import HomeLocked
-from chunksink.rebuild.locks import held_locks, writing
+from chunksink.rebuild.locks import WriterLock, held_locks
 from chunksink.sinks.contract import Build, Sink
-from tests.conftest import ROOT
+from tests.conftest import HEAVY, ROOT
 from tests.crash import dying
 from tests.crash.homes import (
     ADDED,
@@ -50,12 +50,11 @@ from tests.support.home import Home, each, sinks_with
 
 pytestmark = [pytest.mark.promise(2), pytest.mark.promise(3)]
 
-ALL = bool(os.environ.get("CHUNKSINK_SOAK_KILLS"))
 KILLS = [
     pytest.param(step, when, id=f"{step}-{when}")
     for number, step in enumerate(STEPS)
-    for when in (("before", "after") if ALL else (("before", "after")[number % 2],))
-    if ALL or number % 5 == 4
+    for when in (("before", "after") if HEAVY else (("before", "after")[number % 2],))
+    if HEAVY or number % 5 == 4
 ]
 COMES_AGAIN = ("confirm", "flush", "flip")
 """Steps that a run which was killed at them comes to again."""
@@ -119,7 +118,7 @@ def digests(home: Home) -> dict[str, str]:
 _oracles: dict[str, dict[str, str]] = {}
 
 
-def oracle(root: BusRoot, folder: Path) -> dict[str, str]:
+def oracle(root: FolderRoot, folder: Path) -> dict[str, str]:
     """The content after a rebuild into an empty home. It is computed once for a bus with the same bytes."""
     files = sorted(path for path in root.path.rglob("*") if path.is_file())
     content = hashlib.sha256(repr([(path.relative_to(root.path), path.read_bytes()) for path in files]).encode())
@@ -214,7 +213,7 @@ def test_edit_when_killed_and_then_undone_converges(
 
 
 @pytest.mark.parametrize(
-    "step", [step for step in STEPS if ALL or (step.owner != "FtsBuild" and step.method in COMES_AGAIN)], ids=str
+    "step", [step for step in STEPS if HEAVY or (step.owner != "FtsBuild" and step.method in COMES_AGAIN)], ids=str
 )
 def test_recovery_when_killed_again_converges(step: Step, prepared: Any, tmp_path: Path, small_batches: None) -> None:
     """Killed at the same step again, when the next run reaches it, and then in a repair."""
@@ -231,10 +230,10 @@ def test_recovery_when_killed_again_converges(step: Step, prepared: Any, tmp_pat
     assert digests(home) == oracle(home.root, tmp_path / "fresh")
 
 
-STOPS = KILLS if ALL else [kill for kill in KILLS if kill.values[0].method == "confirm"][:1]
+STOPS = KILLS if HEAVY else [kill for kill in KILLS if kill.values[0].method == "confirm"][:1]
 SHORTAGES = [
     pytest.param(*kill.values, act, id=f"{kill.id}-{act}")
-    for kill in (KILLS if ALL else STOPS)
+    for kill in (KILLS if HEAVY else STOPS)
     for act in dying.SHORTAGES
 ]
 
@@ -255,7 +254,7 @@ def test_run_when_stopped_at_a_step_keeps_readers_served(
     if step.scenario not in TAKES_AWAY:
         readers_find_every_source(home)
     if "writer" in held_locks(home.folder):
-        with pytest.raises(HomeLocked), writing(home.folder, 0):
+        with pytest.raises(HomeLocked), WriterLock(home.folder)(0):
             pass
     assert time.monotonic() - started < READERS_WAIT
     os.kill(process.pid, then)
@@ -291,7 +290,7 @@ def test_run_when_short_of_a_resource_is_reported_and_recovers(
 
 def test_run_when_not_killed_ends_normally(prepared: Any) -> None:
     """Otherwise the tests above would not prove that they kill at the right steps."""
-    for scenario in sorted({step.scenario for step in STEPS})[:: 1 if ALL else 6]:
+    for scenario in sorted({step.scenario for step in STEPS})[:: 1 if HEAVY else 6]:
         step = next(step for step in STEPS if step.scenario == scenario)
         assert run_until(prepared(scenario), step, "before", call=0) == 0, scenario
 

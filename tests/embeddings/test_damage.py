@@ -1,12 +1,11 @@
-"""Damaged cache entries are never served, and only they are computed again.
-
-CHUNKSINK_BYTE_FLIPS sets the number of byte flips; 1,000 is the long form.
-"""
+"""Damaged cache entries are never served, and only they are computed again."""
 
 import os
 import random
 import shutil
 import struct
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -14,16 +13,18 @@ import pytest
 
 from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.cachefile import REMEDY
-from chunksink.embeddings.errors import CacheDamaged, CacheUnavailable
-from chunksink.embeddings.maintenance import verify
+from chunksink.embeddings.errors import CacheDamaged, CacheUnavailable, EmbeddingsError
+from chunksink.embeddings.maintenance import unneeded_rows, verify
+from chunksink.embeddings.references import embedding_ref, raw_key
 from chunksink.embeddings.rows import row_of
+from chunksink.embeddings.stats import lengths, model_limits, show, stats
 from chunksink.embeddings.vectors import Embedded, EmbedReport, vectors_for
-from tests.conftest import sampled
+from tests.conftest import examples, sampled
 from tests.embeddings.helpers import HashEncoder, embed, filled, numbered, stream, tamper, text_hash
 
 pytestmark = pytest.mark.promise(8)
 
-FLIPS = int(os.environ.get("CHUNKSINK_BYTE_FLIPS", "80"))
+FLIPS = examples(1000)
 DIMENSION = 384
 ROWS = 200
 PAGE = 16384
@@ -51,11 +52,36 @@ def right(items: list[Embedded], texts: list[str]) -> None:
         assert (item.vector == encoder.vector(text)).all()
 
 
+def read_all(path: Path) -> None:
+    """Every reading call returns or raises one of our errors, and shows no wrong vector."""
+    encoder = HashEncoder(dimension=DIMENSION)
+    hashes = {text_hash(text): encoder.vector(text) for text in numbered(ROWS)}
+    keys = list(map(raw_key, hashes))
+
+    def show_some() -> None:
+        for hash, vector in list(hashes.items())[::10]:
+            shown = show(cache, embedding_ref(encoder.fingerprint, hash))
+            assert shown is None or (shown.vector == vector).all()
+
+    with suppress(EmbeddingsError), VectorCache.open(path, replace_damaged=False) as cache:
+        calls: list[Callable[[], object]] = [
+            lambda: stats(cache),
+            lambda: model_limits(cache, encoder.fingerprint),
+            lambda: lengths(cache, encoder.fingerprint, keys),
+            lambda: unneeded_rows(cache, keys=[key.hex() for key in keys[:40]], fingerprints=None),
+            show_some,
+        ]
+        for call in calls:
+            with suppress(EmbeddingsError):
+                call()
+
+
 def run_again(path: Path) -> tuple[list[str], bool]:
     """Embed everything with the damaged file, again after a repair, and once more, when nothing is left to compute.
 
     Returns the texts that the first run computed, and whether that run or the repair has set the file aside.
     """
+    read_all(path)
     texts = numbered(ROWS)
     encoder, repaired, last = (HashEncoder(dimension=DIMENSION) for _ in range(3))
     with VectorCache.open(path) as cache:
@@ -81,7 +107,10 @@ def kept_beside(path: Path) -> list[Path]:
     return sorted(path.parent.glob(f"{path.name}.damaged-?"))
 
 
-def test_byte_flip_anywhere_is_detected(original: Path, tmp_path: Path) -> None:
+def test_byte_flip_anywhere_is_detected(
+    original: Path, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    record_property("byte flips", FLIPS)
     randomly = random.Random(8)
     content = original.read_bytes()
     costs: list[list[int]] = [[], []]

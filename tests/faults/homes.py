@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from chunksink.chunkbus.chunk import Record
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.rebuild.state import State
 from chunksink.sinks.chroma import ChromaSink, Server
 from chunksink.sinks.contract import Sink
@@ -24,7 +24,7 @@ from chunksink.sinks.retry import Fault, RetryPolicy, with_retries
 from tests.engines.servers import ChromaServer, MeilisearchServer
 from tests.faults.proxy import Proxy, When
 from tests.support.bus import FEBRUARY, commit, parent_of, source
-from tests.support.home import Home, held
+from tests.support.home import Engines, Home, held
 from tests.support.local_engines import fts
 from tests.support.meilisearch import SETTINGS
 
@@ -100,8 +100,9 @@ class Faulty:
     version: int = 0
 
     def __post_init__(self) -> None:
-        self.home = Home(self.folder / "home", BusRoot(self.folder / "chunks"), fts, self._behind)
-        self.home.open_sink = self._open  # type: ignore[method-assign]
+        engines: Engines = {"fts": fts, self.engine.name: self._behind}
+        root = FolderRoot(self.folder / "chunks")
+        self.home = Home(self.folder / "home", root, *engines.values(), engines=engines)
 
     def show(self, version: int) -> None:
         """Set the bus to this version."""
@@ -166,9 +167,6 @@ class Faulty:
 
     def _behind(self, _home: Path) -> Sink:
         return with_retries(self.engine.connect(self.proxy.url), self.patience, on_fault=self.faults.append)
-
-    def _open(self, name: str) -> Sink:
-        return fts(self.home.folder) if name == "fts" else self._behind(self.home.folder)
 
 
 @contextmanager

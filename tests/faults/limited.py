@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from chunksink.chunkbus.errors import ChunkBusError
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.embeddings.errors import EmbeddingsError
 from chunksink.rebuild.errors import RebuildError
 from chunksink.sinks.errors import SinkError
@@ -27,7 +27,7 @@ KNOWN = (OSError, ChunkBusError, EmbeddingsError, RebuildError, SinkError)
 
 def home_in(folder: Path, sinks: str) -> Home:
     made = {"fts": eager, "chroma": chroma}
-    return Home(folder / "home", BusRoot(folder / "chunks"), *(made[name] for name in sinks.split(",")))
+    return Home(folder / "home", FolderRoot(folder / "chunks"), *(made[name] for name in sinks.split(",")))
 
 
 def end(folder: Path, sinks: str, run: str) -> dict[str, Any]:

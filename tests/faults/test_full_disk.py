@@ -4,7 +4,6 @@ The full disk is simulated by a limit on file sizes, and by a small tmpfs if one
 """
 
 import json
-import os
 import shutil
 import sqlite3
 import subprocess
@@ -16,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from chunksink.exits import Exit
-from tests.conftest import ROOT, sampled
+from chunksink.command_line.exits import Exit
+from tests.conftest import HEAVY, ROOT, sampled
 from tests.faults.limited import end, home_in
 from tests.journey.support import environment
 from tests.support.bus import FEBRUARY, commit, source
@@ -31,11 +30,10 @@ NEW = [
     *OLD[20:],
     *(source(f"docs/more{number}.md", f"zebra {number} " * 300, at=FEBRUARY) for number in range(20)),
 ]
-ALL = bool(os.environ.get("CHUNKSINK_SOAK_FAULTS"))
 ENOUGH = 10_000_000
-DENSE = [0, 1, 512, *range(4096, 700_000, 4096), ENOUGH] if ALL else []
+DENSE = [0, 1, 512, *range(4096, 700_000, 4096), ENOUGH] if HEAVY else []
 LIMITS = DENSE or [0, 50_000, 350_000, ENOUGH]
-FEW = [*DENSE[::8], ENOUGH] if ALL else [200_000, ENOUGH]
+FEW = [*DENSE[::8], ENOUGH] if HEAVY else [200_000, ENOUGH]
 
 
 def prepare(folder: Path, sinks: str) -> Home:
@@ -100,13 +98,13 @@ def after(folder: Path, sinks: str, wanted: dict[str, str]) -> None:
     assert sum(each(home.sync(), "written").values()) == 0
 
 
-COMMAND = "import resource, sys; from chunksink.cli import run; n = int(sys.argv[1]); " + (
+COMMAND = "import resource, sys; from chunksink.command_line.cli import run; n = int(sys.argv[1]); " + (
     "sys.dont_write_bytecode = True; "  # Python would cut the files off, and read them next time
     "resource.setrlimit(resource.RLIMIT_FSIZE, (n, n)); sys.exit(run(sys.argv[2:]))"
 )
 
 
-@pytest.mark.parametrize("limit", [20_000, *([0, 120_000] if ALL else [])])
+@pytest.mark.parametrize("limit", [20_000, *([0, 120_000] if HEAVY else [])])
 def test_full_disk_is_reported_without_a_traceback(limit: int, tmp_path: Path) -> None:
     home = prepare(tmp_path, "fts")
     named = ["--home", str(home.folder), "--chunks", str(home.root.path)]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.sinks import chroma as chroma_sink
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.values import MAX_MEMBERS
@@ -17,7 +17,7 @@ from tests.support.home import Home
 from tests.support.local_engines import chroma, fts, jsonl
 from tests.support.meilisearch import Server, served
 
-pytestmark = [pytest.mark.promise(5), pytest.mark.promise(7)]
+pytestmark = pytest.mark.promise(7)
 
 
 def members(number: int) -> list[str]:
@@ -57,7 +57,7 @@ def test_large_document_on_servers_harms_no_other(
 
 
 def add_large_documents(folder: Path, *makers: Callable[[Path], Sink]) -> None:
-    home = Home(folder / "home", BusRoot(folder / "chunks"), *makers)
+    home = Home(folder / "home", FolderRoot(folder / "chunks"), *makers)
     commit(home.root, "p", NEIGHBOUR)
     home.rebuild()
     sources = [source("docs/long.md", "word " * 200_000)]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.rebuild.errors import OtherHome
 from chunksink.rebuild.flip import roll_back
 from chunksink.rebuild.forecast import plan_sync
@@ -20,15 +20,15 @@ from chunksink.sinks.errors import BuildBroken, BuildMissing, Refused
 from chunksink.sinks.meilisearch import MeilisearchBuild, MeilisearchSink
 from chunksink.sinks.meilisearch.tasks import Payload
 from chunksink.sinks.retry import with_retries
-from tests.conftest import HEAVY, sampled
+from tests.conftest import HEAVY
 from tests.engines.servers import MeilisearchServer, run_meilisearch
 from tests.support.bus import FEBRUARY, commit, projected, source
-from tests.support.home import Home, sinks_with
+from tests.support.home import Engines, Home, sinks_with
 from tests.support.local_engines import fts
 from tests.support.meilisearch import SETTINGS, Server, public_texts
 from tests.support.watched_sinks import Calls, Moment, watching
 
-pytestmark = pytest.mark.promise(5)
+pytestmark = pytest.mark.promise(1)
 
 CATS, DOGS = source("docs/a.md", "a cat", "a mat"), source("docs/a.md", "a dog", version="2", at=FEBRUARY)
 BIRDS = source("docs/b.md", "a bird")
@@ -45,9 +45,8 @@ class Place(Server):
         self.home = self.home_in("home")
 
     def home_in(self, folder: str) -> Home:
-        home = Home(self.folder / folder, BusRoot(self.folder / "chunks"), fts, self.sink_of)
-        home.open_sink = lambda name: {"fts": fts, "meilisearch": self.sink_of}[name](home.folder)  # type: ignore[method-assign]
-        return home
+        engines: Engines = {"fts": fts, "meilisearch": self.sink_of}
+        return Home(self.folder / folder, FolderRoot(self.folder / "chunks"), *engines.values(), engines=engines)
 
     def sink_of(self, _home: Path) -> MeilisearchSink:
         return self.sink(settings=self.settings)
@@ -81,7 +80,7 @@ def built(place: Place) -> Place:
 # -- lost data -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mend", sampled([Home.sync, Home.rebuild]))
+@pytest.mark.parametrize("mend", [Home.sync, Home.rebuild])
 def test_server_wiped_during_a_write_is_filled_again(
     built: Place, mend: Callable[[Home], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,7 +106,7 @@ def test_server_wiped_during_a_write_is_filled_again(
     assert sinks_with(home.sync(), "scanned") == []
 
 
-@pytest.mark.parametrize("call", sampled(["replace", "flush"]))
+@pytest.mark.parametrize("call", ["replace", "flush"])
 def test_server_that_loses_its_data_during_a_sync_is_filled_by_the_next(call: str, tmp_path: Path) -> None:
     """During the sync the server is ended, its folder removed, and a new one started at its address."""
     with ExitStack() as running:
@@ -166,7 +165,7 @@ LOSSES = {
 Lose = Callable[[Place], Any]
 
 
-@pytest.mark.parametrize("lose", sampled(LOSSES.values()))
+@pytest.mark.parametrize("lose", LOSSES.values())
 def test_live_index_without_its_marker_is_signed_by_a_sync(built: Place, lose: Lose) -> None:
     home = built.home
     lose(built)
@@ -201,7 +200,7 @@ def test_live_index_without_its_marker_is_replaced_by_a_rebuild(built: Place, lo
     assert len(built.names()) == 2
 
 
-@pytest.mark.parametrize("removed", sampled([False, True]))
+@pytest.mark.parametrize("removed", [False, True])
 def test_rollback_from_an_index_without_its_marker_works(removed: bool, built: Place) -> None:
     """If the previous index is missing, too, nothing is changed."""
     home = built.home
@@ -232,7 +231,7 @@ def test_search_of_an_index_without_its_marker_names_the_remedy(built: Place) ->
 def test_unmarked_index_of_other_documents_needs_explicit_consent(place: Place, built: Place) -> None:
     """The unmarked index of another home has the name of ours."""
     home, other = built.home, built.home_in("other")
-    other.root = BusRoot(built.folder / "theirs")
+    other.root = FolderRoot(built.folder / "theirs")
     commit(other.root, "q1", source("theirs/x.md", "x one", "x two"))
     built.do("DELETE", f"/indexes/{built.index}")
     other.rebuild()
@@ -326,7 +325,7 @@ TAMPERED = {
 
 @pytest.mark.parametrize(
     ("tampered", "deep"),
-    sampled([("removed", False), ("of another length", False), ("of another kind", False), ("removed", True)]),
+    [("removed", False), ("of another length", False), ("of another kind", False), ("removed", True)],
 )
 def test_changed_embedder_is_restored_with_its_vectors(tampered: str, deep: bool, built: Place) -> None:
     """Meanwhile the server keeps the vectors in the documents."""

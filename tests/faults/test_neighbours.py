@@ -12,7 +12,6 @@ from chunksink.sinks.conformance.samples import DIMENSIONS, family, hashes_in, h
 from chunksink.sinks.contract import Marker, Sink
 from chunksink.sinks.errors import BuildMissing
 from chunksink.sinks.meilisearch import MeilisearchSink
-from tests.conftest import sampled
 from tests.support.meilisearch import SETTINGS
 
 Connect = Callable[[str], Sink]
@@ -45,7 +44,7 @@ class Home:
             return self.sink.builds(), hashes_in(build)
 
 
-@pytest.fixture(params=sampled(["live", "not live"]))
+@pytest.fixture(params=["live", "not live"])
 def homes(request: pytest.FixtureRequest, connect: Connect) -> Iterator[tuple[Home, Home]]:
     name = f"n{uuid.uuid4().hex[:10]}"
     one, other = Home(connect(name), marker("one")), Home(connect(f"{name}-b"), marker("other"))

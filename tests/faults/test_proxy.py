@@ -1,7 +1,6 @@
 """The proxy injects the named faults and leaves nothing behind."""
 
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -11,6 +10,7 @@ import pytest
 from tests.engines.other_servers import QuietHandler, web_server
 from tests.faults import proxy as p
 from tests.faults.proxy import Fault, Proxy
+from tests.support.waiting import eventually
 
 
 class Echo(QuietHandler):
@@ -35,10 +35,7 @@ def proxy() -> Iterator[Proxy]:
     before = set(threading.enumerate())
     with web_server(Echo) as address, Proxy(address) as proxy:
         yield proxy
-    until = time.monotonic() + 5  # the server's own threads end by themselves
-    while not set(threading.enumerate()) <= before and time.monotonic() < until:
-        time.sleep(0.01)
-    assert set(threading.enumerate()) <= before
+    eventually(lambda: set(threading.enumerate()) <= before)  # the server's own threads end by themselves
 
 
 @pytest.fixture

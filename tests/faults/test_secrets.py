@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from chunksink.chunkbus.layout import BusRoot
-from chunksink.exits import Exit
+from chunksink.chunkbus.folder_partitions import FolderRoot
+from chunksink.command_line.exits import Exit
 from tests.conftest import need, sampled
 from tests.embeddings.endpoint import serve
 from tests.engines.other_servers import answering
@@ -37,7 +37,7 @@ CANARY = "canary-"
 DRIVER = """
 import json, logging, os, sys, traceback
 logging.basicConfig(level=logging.DEBUG)
-from chunksink.cli import run
+from chunksink.command_line.cli import run
 codes = []
 for arguments, variables, broken in json.load(sys.stdin):
     before = {name: os.environ.get(name) for name in variables}
@@ -109,7 +109,7 @@ def lines_with(text: str, secret: str) -> list[str]:
 
 def test_no_secret_is_shown(chroma_server: ChromaServer, tmp_path: Path) -> None:
     need("meilisearch")
-    root = BusRoot(tmp_path / "chunks")
+    root = FolderRoot(tmp_path / "chunks")
     commit(root, "p1", [*source("a.md", "a cat", "a mat"), *source("b.md", "please refuse this")])
     tokens: list[bool] = []
 

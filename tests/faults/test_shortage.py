@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from chunksink.exits import Exit
+from chunksink.command_line.exits import Exit
 from tests.conftest import HEAVY, sampled
 from tests.embeddings.endpoint import serve
 from tests.journey.support import environment
@@ -16,7 +16,7 @@ from tests.support.forking import execute, outcome_of
 
 COMMAND = """
 import os, resource, sys
-from chunksink.cli import run
+from chunksink.command_line.cli import run
 os.chdir(sys.argv[1])
 if int(sys.argv[2]):
     resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[2]), int(sys.argv[2])))

@@ -1,11 +1,10 @@
 """Network faults in whole runs: a transient one changes nothing, a lasting one ends the run at the deadline.
 
 Afterwards the other sink is up to date, unconfirmed families have no receipt, readers find every source, and the next
-plain run completes the work. With CHUNKSINK_SOAK_FAULTS every fault is injected at every request. The engine is a
+plain run completes the work. With `make soak` every fault is injected at every place. The engine is a
 parameter of the fixture `engine`.
 """
 
-import os
 import resource
 import time
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ import pytest
 
 from chunksink.rebuild import executor
 from chunksink.sinks.errors import SinkError
+from tests.conftest import HEAVY
 from tests.engines.servers import ChromaServer, MeilisearchServer, kill, run_chroma, run_meilisearch
 from tests.faults import proxy as p
 from tests.faults.homes import (
@@ -41,15 +41,14 @@ from tests.support.bus import projected
 
 pytestmark = pytest.mark.promise(3)
 
-ALL = bool(os.environ.get("CHUNKSINK_SOAK_FAULTS"))
 PASSING = (
     list(product(p.BROKEN, range(len(p.BROKEN))))
-    if ALL
+    if HEAVY
     else [(fault, place) for place, fault in enumerate(p.BROKEN)][::3]
 )
 STAYING = (
     list(product(p.BROKEN, ["always", "since the write", "since the last"]))
-    if ALL
+    if HEAVY
     else [
         (p.SILENCE, "always"),
         (p.ANSWER_LOST, "since the write"),
@@ -146,7 +145,7 @@ def test_lasting_fault_ends_the_run_at_the_deadline(
     assert made.digests() == wanted[made.version]
 
 
-@pytest.mark.parametrize("fault", [p.ANSWER_LOST, *([p.RESET, p.UNAVAILABLE] if ALL else [])], ids=str)
+@pytest.mark.parametrize("fault", [p.ANSWER_LOST, *([p.RESET, p.UNAVAILABLE] if HEAVY else [])], ids=str)
 def test_run_survives_one_failure_of_every_request(
     fault: p.Fault, made: Faulty, wanted: tuple[dict[str, str], ...]
 ) -> None:
@@ -161,8 +160,8 @@ def test_run_survives_one_failure_of_every_request(
         assert made.digests() == wanted[made.version]
 
 
-@pytest.mark.parametrize("number", range(1, 4) if ALL else [1])
-@pytest.mark.parametrize("when", ["before", "after"] if ALL else ["after"])
+@pytest.mark.parametrize("number", range(1, 4) if HEAVY else [1])
+@pytest.mark.parametrize("when", ["before", "after"] if HEAVY else ["after"])
 def test_server_killed_and_restarted_changes_nothing(
     when: str, number: int, engine: Engine, wanted: tuple[dict[str, str], ...], tmp_path: Path
 ) -> None:
@@ -182,8 +181,8 @@ def test_server_killed_and_restarted_changes_nothing(
         assert made.digests() == wanted[1]
 
 
-@pytest.mark.parametrize("limit", [resource.RLIMIT_NOFILE, resource.RLIMIT_FSIZE, resource.RLIMIT_AS] if ALL else [])
-@pytest.mark.parametrize("number", range(1, 8) if ALL else [])
+@pytest.mark.parametrize("limit", [resource.RLIMIT_NOFILE, resource.RLIMIT_FSIZE, resource.RLIMIT_AS] if HEAVY else [])
+@pytest.mark.parametrize("number", range(1, 8) if HEAVY else [])
 def test_server_short_of_a_resource_recovers_after_a_restart(
     number: int, limit: int, engine: Engine, wanted: tuple[dict[str, str], ...], tmp_path: Path
 ) -> None:

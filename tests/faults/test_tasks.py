@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.rebuild.receipts import DeadLetter, Receipts
 from chunksink.rebuild.state import State
 from chunksink.sinks.contract import Sink
@@ -143,7 +143,7 @@ def test_one_poison_document_among_many_blocks_no_other(
         return engine.connect(engine.url)
 
     engine = meilisearch(meilisearch_server, timeout=30)
-    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), fts, direct)
+    home = Home(tmp_path / "home", FolderRoot(tmp_path / "chunks"), fts, direct)
     home.encoder = PoisonedEncoder(dimension=8)
     sound = [source(f"docs/{number}.md", f"text {number}") for number in range(999 if HEAVY else 99)]
     bad = source("docs/bad.md", poison)

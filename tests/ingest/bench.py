@@ -9,7 +9,7 @@ import orjson
 
 from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.findings import Finding
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.chunkbus.manifest import Manifest
 from chunksink.chunkbus.reader import read_manifest, read_partition
 from chunksink.chunkbus.validation import Validation
@@ -23,7 +23,7 @@ class Bench:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.docs = folder / "docs"
-        self.bus = BusRoot(folder / "bus")
+        self.bus = FolderRoot(folder / "bus")
         self.home = folder / "home"
 
     def write(self, name: str, text: str | bytes | Any) -> Path:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from chunksink.chunkbus.canonical import sha256_hex
 from chunksink.chunkbus.chunk import Record
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.chunkbus.manifest import ManifestProducer
 from chunksink.chunkbus.validation import Validation
 from chunksink.chunkbus.writer import PartitionWriter
@@ -68,7 +68,7 @@ def codes_of(notices: Sequence[Notice]) -> list[tuple[int | None, str, bool]]:
 
 def is_valid_partition(folder: Path, found: Sequence[Sequence[Record]]) -> bool:
     """Whether the contract accepts a partition of these families without a finding."""
-    bus = BusRoot(folder)
+    bus = FolderRoot(folder)
     with PartitionWriter(bus, "records") as writer:
         for chunks in found:
             for chunk in chunks:

@@ -16,7 +16,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from tests.conftest import ROOT, examples, sampled
+from tests.conftest import ROOT, examples
 from tests.ingest.bench import Bench
 from tests.support.home import Home
 from tests.support.local_engines import memory
@@ -88,14 +88,12 @@ class Ingests(RuleBasedStateMachine):
         assert (again.written, again.missing) == (False, 0)
 
 
-@pytest.mark.promise(2)
 def test_any_history_ends_like_a_first_ingest() -> None:
     run_state_machine_as_test(
         Ingests, settings=settings(max_examples=examples(60), stateful_step_count=12, deadline=None)
     )
 
 
-@pytest.mark.promise(2)
 @pytest.mark.parametrize(
     ("name", "content"),
     [("rows.jsonl", b""), ("rows.jsonl", b"\n"), ("rows.json", b"[]"), ("rows.csv", b"")],
@@ -145,7 +143,7 @@ def test_killed_at_any_instant_the_next_ingest_converges(bench: Bench) -> None:
 
 
 @pytest.mark.promise(10)
-@pytest.mark.parametrize("seed", sampled(range(20), 20))
+@pytest.mark.parametrize("seed", range(examples(20)))
 def test_two_writers_whose_clocks_are_an_hour_apart(seed: int, bench: Bench) -> None:
     """The last ingest counts in the index, even if a clock is ahead."""
     drawn, other = random.Random(seed), bench.fresh()

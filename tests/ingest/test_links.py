@@ -89,7 +89,6 @@ def test_links_of_partitions_that_are_not_written_are_resolved_with_checksum(ben
     assert bench.links("one")[0]["target_document_id"] is not None
 
 
-@pytest.mark.promise(2)
 def test_an_artifact_that_is_missing_is_made_again(bench: Bench) -> None:
     bench.write("a.md", "# A\n\n[b](b.md)\n")
     bench.ingest()

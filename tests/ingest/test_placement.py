@@ -1,13 +1,17 @@
 """Partitions by date, type and prefix: families go where they belong, and move when that changes."""
 
 import os
+from itertools import count
+from typing import Any
 
 import pytest
 
 from chunksink.chunkbus.errors import InvalidPartitionKey, PartitionLocked
 from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.manifest import Manifest
 from chunksink.chunkbus.writer import PartitionWriter
 from chunksink.ingest.placement import Placement
+from tests.chunkbus.faults import Faults
 from tests.ingest.bench import Bench
 
 DAY = 86_400
@@ -70,11 +74,11 @@ def test_a_named_partition_and_a_rule_leave_each_other_alone(bench: Bench) -> No
     assert [len(bench.records(key)) for key in ("mine", "yours")] == [1, 1]
 
 
-@pytest.mark.parametrize("step", ["chunks_written", "chunks_waiting", "manifest_committed"])
+@pytest.mark.parametrize("rename", [1, 2, 3])
 @pytest.mark.parametrize("commit", [0, 1])
 @pytest.mark.promise(2)
 def test_killed_between_two_partitions_no_family_is_lost_and_the_next_run_converges(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, step: str, commit: int
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, rename: int, commit: int
 ) -> None:
     class Killed(BaseException):
         pass
@@ -85,20 +89,20 @@ def test_killed_between_two_partitions_no_family_is_lost_and_the_next_run_conver
     for number in range(6):
         dated(bench, f"{number}.md", 1 + number % 2)
     dated(bench, "0.md", 5, "# Edited\n")
-    commits = 0
+    commits = count()
 
-    def killing(bus: BusRoot, key: str) -> PartitionWriter:
-        nonlocal commits
-        number, commits = commits, commits + 1
+    def kill(_: str) -> None:
+        raise Killed
 
-        def on_step(reached: str) -> None:
-            if number == commit and reached == step:
-                raise Killed
-
-        return PartitionWriter(bus, key, on_step=on_step)
+    class Killing(PartitionWriter):
+        def commit(self, **facts: Any) -> Manifest:
+            with monkeypatch.context() as patched:
+                if next(commits) == commit:
+                    Faults(patched, rename, names=["replace"], act=kill)
+                return super().commit(**facts)
 
     with monkeypatch.context() as patched:
-        patched.setattr("chunksink.ingest.write.PartitionWriter", killing)
+        patched.setattr("chunksink.ingest.write.PartitionWriter", Killing)
         with pytest.raises(Killed):
             bench.ingest(partition="by-date")
     names = {record["provenance"]["source_uri"] for record in bench.records()}

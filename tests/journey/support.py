@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from chunksink.chunkbus.chunk import Record
-from chunksink.chunkbus.layout import BusRoot
-from chunksink.cli import main
+from chunksink.chunkbus.folder_partitions import FolderRoot
+from chunksink.command_line.cli import main
 from tests.conftest import HEAVY, ROOT
 from tests.support.bus import commit
 from tests.support.forking import outcome_of
@@ -87,7 +87,7 @@ def _checked(code: int, out: str, err: str) -> Ended:
 def modules_of(folder: Path, *commands: Sequence[str]) -> list[str]:
     """The libraries for models that are loaded at the end of these commands."""
     program = (
-        f"import sys; from chunksink.cli import run; assert not any(map(run, {commands!r})); "
+        f"import sys; from chunksink.command_line.cli import run; assert not any(map(run, {commands!r})); "
         "print(sorted({'torch', 'transformers', 'sentence_transformers'} & set(sys.modules)))"
     )
     done = subprocess.run(
@@ -98,4 +98,4 @@ def modules_of(folder: Path, *commands: Sequence[str]) -> list[str]:
 
 
 def write(chunks: Path, key: str, *documents: Sequence[Record]) -> None:
-    commit(BusRoot(chunks), key, [record for records in documents for record in records])
+    commit(FolderRoot(chunks), key, [record for records in documents for record in records])

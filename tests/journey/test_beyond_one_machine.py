@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from chunksink.exits import Exit
+from chunksink.command_line.exits import Exit
 from tests.conftest import HEAVY
 from tests.engines.servers import PostgresServer, S3Server, run_postgres
 from tests.journey.support import Ended, chunksink, command_line, environment

@@ -10,12 +10,12 @@ import pytest
 from chunksink.chunkbus.errors import StorageError
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.storage import open_storage
-from chunksink.exits import Exit
+from chunksink.command_line.exits import Exit
+from chunksink.command_line.watch import BusWatch
 from chunksink.ingest.errors import IngestBusy
 from chunksink.ingest.options import Options
 from chunksink.ingest.roots import Roots
 from chunksink.ingest.run import ingest
-from chunksink.watch import BusWatch
 from tests.conftest import ROOT
 from tests.engines.servers import S3Server
 from tests.faults.proxy import Proxy

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import chunksink as library
-from chunksink.exits import Exit
+from chunksink.command_line.exits import Exit
 from chunksink.index import Index
 from tests.conftest import ROOT
 from tests.ingest.chunks.samples import (

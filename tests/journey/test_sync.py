@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from chunksink.exits import Exit
+from chunksink.command_line.exits import Exit
 from tests.embeddings.endpoint import serve
 from tests.journey.support import chunksink, modules_of, write
 from tests.support.bus import FEBRUARY, source
@@ -47,3 +47,14 @@ def test_index_from_first_sync_to_proof_stays_correct(folder: Path) -> None:
 def test_sync_without_changes_does_not_load_the_model(folder: Path) -> None:
     """Nor does it open the engines: it may run every minute."""
     assert modules_of(folder, ["sync"]) == []
+
+
+def test_no_command_imports_torch_on_a_processor(tmp_path: Path) -> None:
+    """With the default model. With a GPU, torch is imported to detect it."""
+    write(tmp_path / "chunks", "p1", BEES)
+    loaded = modules_of(tmp_path, ["rebuild"], ["search", "insects on top of the house"])
+    if loaded:
+        import torch  # takes seconds
+
+        assert torch.cuda.is_available() or torch.backends.mps.is_available()
+    assert loaded in ([], ["torch"])

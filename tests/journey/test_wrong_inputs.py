@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from chunksink.exits import Exit
+from chunksink.command_line.exits import Exit
 from tests.journey.support import chunksink, write
 from tests.support.bus import source
 

@@ -7,31 +7,41 @@ from typing import Any
 
 import pytest
 
-from chunksink.chunkbus import reader, validation
-from chunksink.chunkbus.layout import BusRoot
-from chunksink.rebuild import executor, intake
+from chunksink.chunkbus.folder_partitions import FolderRoot
+from chunksink.rebuild import executor
+from tests.support.bus import commit, source
 from tests.support.home import CatalogProbe, Home
 from tests.support.local_engines import chroma, fts, memory
 
-
-@pytest.fixture
-def root(tmp_path: Path) -> BusRoot:
-    return BusRoot(tmp_path / "chunks")
+OLD_A, OLD_B, OLD_C = source("docs/a.md", "a"), source("docs/b.md", "b"), source("docs/c.md", "c")
 
 
 @pytest.fixture
-def probe(tmp_path: Path, root: BusRoot) -> CatalogProbe:
+def root(tmp_path: Path) -> FolderRoot:
+    return FolderRoot(tmp_path / "chunks")
+
+
+@pytest.fixture
+def probe(tmp_path: Path, root: FolderRoot) -> CatalogProbe:
     return CatalogProbe(tmp_path / "home", root)
 
 
 @pytest.fixture
-def home(tmp_path: Path, root: BusRoot) -> Home:
+def home(tmp_path: Path, root: FolderRoot) -> Home:
     """Vectors in memory beside a real keyword engine: quick, and one sink of each kind."""
     return Home(tmp_path / "home", root, fts, memory())
 
 
 @pytest.fixture
-def embedded_home(tmp_path: Path, root: BusRoot) -> Home:
+def indexed(root: FolderRoot, home: Home) -> Home:
+    commit(root, "p1", OLD_A)
+    commit(root, "p2", [*OLD_B, *OLD_C])
+    home.rebuild()
+    return home
+
+
+@pytest.fixture
+def embedded_home(tmp_path: Path, root: FolderRoot) -> Home:
     """The embedded default."""
     return Home(tmp_path / "home", root, fts, chroma)
 
@@ -47,12 +57,11 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 def opened_files(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The key of every partition whose files are opened from here on."""
     keys: list[str] = []
-    real = reader.open_partition
+    real = FolderRoot.open
 
-    def watched(root: BusRoot, key: str) -> Any:
+    def watched(root: FolderRoot, key: str) -> Any:
         keys.append(key)
         return real(root, key)
 
-    for module in (reader, validation, intake):
-        monkeypatch.setattr(module, "open_partition", watched)
+    monkeypatch.setattr(FolderRoot, "open", watched)
     return keys

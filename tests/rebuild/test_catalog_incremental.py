@@ -15,7 +15,7 @@ import orjson
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.chunkbus.manifest import Tombstone
 from chunksink.chunkbus.reader import read_manifest
 from chunksink.rebuild import catalog_rows
@@ -138,7 +138,7 @@ steps = st.lists(
 )
 
 
-def carry_out(root: BusRoot, step: Change) -> None:
+def carry_out(root: FolderRoot, step: Change) -> None:
     files = (root.chunks_file(step.key), root.manifest_file(step.key))
     if isinstance(step, Write):
         records, tombstones = distinct(step.copies), step.tombstones
@@ -172,7 +172,7 @@ def records_of(file: Path) -> list[dict[str, Any]]:
     return records
 
 
-def refresh(probe: CatalogProbe, root: BusRoot, *, project: bool = False, reread: bool = False) -> None:
+def refresh(probe: CatalogProbe, root: FolderRoot, *, project: bool = False, reread: bool = False) -> None:
     Intake(root, probe.state).refresh(reread=reread)
     if project:
         records = FamilyReader(root, probe.catalog)
@@ -183,7 +183,7 @@ def refresh(probe: CatalogProbe, root: BusRoot, *, project: bool = False, reread
                 records.hash_families(readable)
 
 
-def retire_one(root: BusRoot, probe: CatalogProbe) -> None:
+def retire_one(root: FolderRoot, probe: CatalogProbe) -> None:
     existing = root.partition_keys()
     for key in probe.catalog.missing_partitions():
         if key not in existing:
@@ -191,7 +191,7 @@ def retire_one(root: BusRoot, probe: CatalogProbe) -> None:
             return
 
 
-def make_whole(root: BusRoot, probe: CatalogProbe) -> None:
+def make_whole(root: FolderRoot, probe: CatalogProbe) -> None:
     """Empties broken partitions and retires missing ones."""
     states = dict(probe.state.db.execute("select key, state from partition").fetchall())
     for key, state in states.items():
@@ -203,7 +203,7 @@ def make_whole(root: BusRoot, probe: CatalogProbe) -> None:
 
 
 @contextmanager
-def closing_probe(home: Path, root: BusRoot) -> Iterator[CatalogProbe]:
+def closing_probe(home: Path, root: FolderRoot) -> Iterator[CatalogProbe]:
     probe = CatalogProbe(home, root)
     try:
         yield probe
@@ -235,7 +235,7 @@ def test_incremental_catalog_equals_one_from_nothing(
 ) -> None:
     """With any limit on the lines that wait in memory for their match."""
     shutil.rmtree(tmp_path)
-    root = BusRoot(tmp_path / "chunks")
+    root = FolderRoot(tmp_path / "chunks")
     commit(root, "p0", source("docs/first.md", "first"))
     with patch.object(catalog_rows, "_WAITING", waiting), closing_probe(tmp_path / "kept", root) as kept:
         for step in steps:

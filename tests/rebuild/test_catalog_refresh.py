@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from chunksink.chunkbus.errors import PartitionChanged
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.rebuild import catalog_rows, intake
 from chunksink.rebuild.catalog import HeldFamily
 from tests.support.bus import FEBRUARY, MARCH, commit, parent_of, source
@@ -19,7 +19,7 @@ A, B, C = parent_of("docs/a.md"), parent_of("docs/b.md"), parent_of("docs/c.md")
 
 
 def test_unchanged_partition_is_not_read_and_a_changed_one_is(
-    root: BusRoot, probe: CatalogProbe, opened_files: list[str]
+    root: FolderRoot, probe: CatalogProbe, opened_files: list[str]
 ) -> None:
     commit(root, "p1", source("docs/a.md", "a"))
     commit(root, "p2", source("docs/b.md", "b"))
@@ -32,7 +32,7 @@ def test_unchanged_partition_is_not_read_and_a_changed_one_is(
     assert set(opened_files) == {"p2"}
 
 
-def test_changed_manifest_over_the_same_chunks_is_read(root: BusRoot, probe: CatalogProbe) -> None:
+def test_changed_manifest_over_the_same_chunks_is_read(root: FolderRoot, probe: CatalogProbe) -> None:
     """The manifest's time is the rank of chunks without a time."""
     commit(root, "p1", source("docs/a.md", "one", at=None), at=FEBRUARY)
     commit(root, "p2", source("docs/a.md", "two", version="2", at=None))
@@ -43,7 +43,7 @@ def test_changed_manifest_over_the_same_chunks_is_read(root: BusRoot, probe: Cat
 
 
 def test_touched_files_are_read_once_and_change_nothing(
-    root: BusRoot, probe: CatalogProbe, opened_files: list[str]
+    root: FolderRoot, probe: CatalogProbe, opened_files: list[str]
 ) -> None:
     """File times are compared with each other, never with a clock. A changed time alone is no change of content."""
     commit(root, "p1", source("docs/a.md", "a"))
@@ -60,7 +60,7 @@ def test_touched_files_are_read_once_and_change_nothing(
 
 @pytest.mark.promise(6)
 def test_changed_rules_cause_a_new_read(
-    root: BusRoot, probe: CatalogProbe, opened_files: list[str], monkeypatch: pytest.MonkeyPatch
+    root: FolderRoot, probe: CatalogProbe, opened_files: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rules depend on a setting and on the version of the rules."""
     records = source("docs/a.md", "a")
@@ -78,7 +78,7 @@ def test_changed_rules_cause_a_new_read(
     assert rules.pending() == ["p1"]
 
 
-def test_invalid_partition_is_held_until_it_is_valid_again(root: BusRoot, probe: CatalogProbe) -> None:
+def test_invalid_partition_is_held_until_it_is_valid_again(root: FolderRoot, probe: CatalogProbe) -> None:
     commit(root, "p1", source("docs/a.md", "before"))
     probe.refresh()
     commit(root, "p1", [*source("docs/b.md", "b0", "b1"), *source("docs/c.md", "c")])
@@ -95,7 +95,7 @@ def test_invalid_partition_is_held_until_it_is_valid_again(root: BusRoot, probe:
 
 
 def test_partition_rewritten_at_every_read_stops_the_run(
-    root: BusRoot, probe: CatalogProbe, monkeypatch: pytest.MonkeyPatch
+    root: FolderRoot, probe: CatalogProbe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commit(root, "p1", source("docs/a.md", "before"))
     probe.refresh()
@@ -115,7 +115,7 @@ def test_partition_rewritten_at_every_read_stops_the_run(
     assert probe.refresh().current() == {B: "p1"}
 
 
-def test_id_shared_only_by_a_superseded_version_is_no_conflict(root: BusRoot, home: Home) -> None:
+def test_id_shared_only_by_a_superseded_version_is_no_conflict(root: FolderRoot, home: Home) -> None:
     old, other = source("docs/a.md", "old"), source("docs/b.md", "b")
     old[0]["chunk_id"] = other[0]["chunk_id"] = "the-same"
     commit(root, "p1", old)

@@ -7,7 +7,7 @@ import pytest
 
 from chunksink.chunkbus.canonical import json_hash
 from chunksink.chunkbus.chunk import Record
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.chunkbus.manifest import Tombstone
 from chunksink.chunkbus.reader import PartitionReader
 from chunksink.rebuild.catalog import CatalogCounts
@@ -42,14 +42,14 @@ RANKS = {
 
 @pytest.mark.parametrize(("one", "two", "winner"), RANKS.values(), ids=RANKS)
 def test_family_versions_are_ranked(
-    one: tuple[list[Record], str], two: tuple[list[Record], str], winner: str, root: BusRoot, probe: CatalogProbe
+    one: tuple[list[Record], str], two: tuple[list[Record], str], winner: str, root: FolderRoot, probe: CatalogProbe
 ) -> None:
     for key, (records, at) in (("p2", two), ("p1", one)):
         commit(root, key, records, at=at)
     assert probe.refresh().current() == {A: winner}
 
 
-def test_last_source_checksum_in_a_partition_wins(root: BusRoot, probe: CatalogProbe) -> None:
+def test_last_source_checksum_in_a_partition_wins(root: FolderRoot, probe: CatalogProbe) -> None:
     """Even if an earlier line has a later time. The other version is counted as superseded, not indexed."""
     old = source("docs/a.md", "old one", "old two", version="1", at=MARCH)
     new = source("docs/a.md", "new", version="2", at=JANUARY)
@@ -65,7 +65,7 @@ def test_last_source_checksum_in_a_partition_wins(root: BusRoot, probe: CatalogP
     assert texts == ["between", "new"]
 
 
-def test_families_are_complete_and_in_file_order(root: BusRoot, probe: CatalogProbe) -> None:
+def test_families_are_complete_and_in_file_order(root: FolderRoot, probe: CatalogProbe) -> None:
     """Their lines are interleaved, and no order of their names is their order on disk."""
     a, b = source("docs/b.md", "b0", "b1", "b2"), source("docs/a.md", "a0", "a1", "a2")
     commit(root, "p1", [a[0], b[0], a[1], b[2], a[2], b[1]])
@@ -79,7 +79,7 @@ def test_families_are_complete_and_in_file_order(root: BusRoot, probe: CatalogPr
     assert texts == [["z0"], ["b0", "b1", "b2"], ["a0", "a2", "a1"]]
 
 
-def test_checksum_with_and_without_prefix_is_the_same(root: BusRoot, probe: CatalogProbe) -> None:
+def test_checksum_with_and_without_prefix_is_the_same(root: FolderRoot, probe: CatalogProbe) -> None:
     bare, prefixed = source("docs/a.md", "one", "two")
     bare["provenance"]["source_checksum"] = bare["provenance"]["source_checksum"].removeprefix("sha256:")
     del bare["hashes"]["chunk_object_hash"]
@@ -141,7 +141,7 @@ def test_tombstone_withdraws_what_it_names(
     at: str,
     tombstone: Tombstone,
     left: Left,
-    root: BusRoot,
+    root: FolderRoot,
     probe: CatalogProbe,
 ) -> None:
     for partition, records in ({key: []} | chunks).items():
@@ -152,7 +152,7 @@ def test_tombstone_withdraws_what_it_names(
     assert probe.refresh().current() == left
 
 
-def test_withdrawn_family_is_not_superseded(root: BusRoot, probe: CatalogProbe) -> None:
+def test_withdrawn_family_is_not_superseded(root: FolderRoot, probe: CatalogProbe) -> None:
     """No newer version replaces it; a later one that brings the family back supersedes it."""
     commit(root, "p1", [*a(), *source("docs/b.md", "b")])
     commit(root, "p2", [], at=FEBRUARY, tombstones=[BY_PARENT])
@@ -161,7 +161,7 @@ def test_withdrawn_family_is_not_superseded(root: BusRoot, probe: CatalogProbe) 
     assert probe.refresh().catalog.counts() == CatalogCounts(families=2, chunks=2, superseded=1)
 
 
-def test_tombstone_with_an_empty_tenant_withdraws_nothing(root: BusRoot, probe: CatalogProbe) -> None:
+def test_tombstone_with_an_empty_tenant_withdraws_nothing(root: FolderRoot, probe: CatalogProbe) -> None:
     """It would withdraw the source of every tenant, so the partition is invalid."""
     commit(root, "p1", source("docs/a.md", "a"))
     commit(root, "p2", [], at=FEBRUARY, tombstones=[Tombstone(parent_id=A, tenant_id="nobody")])
@@ -172,7 +172,7 @@ def test_tombstone_with_an_empty_tenant_withdraws_nothing(root: BusRoot, probe: 
     assert "tombstones[0].tenant_id is empty" in found.detail
 
 
-def test_tombstone_of_the_parent_withdraws_it_for_every_tenant(root: BusRoot, probe: CatalogProbe) -> None:
+def test_tombstone_of_the_parent_withdraws_it_for_every_tenant(root: FolderRoot, probe: CatalogProbe) -> None:
     """When the tombstone is removed, the source returns for every tenant."""
     commit(root, "p1", source("docs/a.md", "ours", tenant_id="north", ids="n"))
     commit(root, "p2", source("docs/a.md", "theirs", tenant_id="south", ids="s", version="2"))
@@ -183,7 +183,7 @@ def test_tombstone_of_the_parent_withdraws_it_for_every_tenant(root: BusRoot, pr
     assert probe.refresh().current() == {NORTH: "p1", SOUTH: "p2"}
 
 
-def test_sample_has_texts_of_all_sources_however_large_one_is(root: BusRoot, probe: CatalogProbe) -> None:
+def test_sample_has_texts_of_all_sources_however_large_one_is(root: FolderRoot, probe: CatalogProbe) -> None:
     log = source("log.md", *(f"line {number}" for number in range(300)))
     notes = [record for number in range(20) for record in source(f"{number}.md", f"note {number}")]
     commit(root, "p1", [*log, *notes])

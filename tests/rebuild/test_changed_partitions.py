@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from chunksink.chunkbus import findings
 from chunksink.chunkbus.chunk import Record
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.chunkbus.record_checks import CONTRACT, Rules
 from chunksink.rebuild import catalog_rows, intake
 from chunksink.rebuild.intake import Intake
@@ -43,13 +43,13 @@ def lines() -> Lines:
     ]
 
 
-def write(root: BusRoot, records: Sequence[Record], **changes: Any) -> None:
+def write(root: FolderRoot, records: Sequence[Record], **changes: Any) -> None:
     data = lines_of(records)
     counts = {"documents": SOURCES, "chunks_emitted": len(records), "failures": 0}
     put(root, KEY, data, manifest(KEY, data, **{"counts": counts} | changes))
 
 
-def refreshed(probe: CatalogProbe, root: BusRoot, rules: Rules = CONTRACT) -> list[Any]:
+def refreshed(probe: CatalogProbe, root: FolderRoot, rules: Rules = CONTRACT) -> list[Any]:
     """The findings of a refresh. Those in the catalog equal those of a validation of each partition."""
     found: list[Any] = []
     read: list[int] = []
@@ -85,7 +85,9 @@ def version(record: Record, letter: str) -> Record:
     return record | {"provenance": record["provenance"] | {"source_checksum": "sha256:" + letter * 64}}
 
 
-def test_changed_lines_suffice_when_there_are_no_findings(root: BusRoot, probe: CatalogProbe, whole: list[str]) -> None:
+def test_changed_lines_suffice_when_there_are_no_findings(
+    root: FolderRoot, probe: CatalogProbe, whole: list[str]
+) -> None:
     made = lines()
     write(root, made)
     assert (refreshed(probe, root), whole) == ([], [KEY])
@@ -99,7 +101,7 @@ def test_changed_lines_suffice_when_there_are_no_findings(root: BusRoot, probe: 
 
 @pytest.mark.promise(6)
 @pytest.mark.parametrize("case", IN_A_PARTITION.values(), ids=IN_A_PARTITION)
-def test_violation_in_a_formerly_valid_partition_is_found(case: Case, root: BusRoot, probe: CatalogProbe) -> None:
+def test_violation_in_a_formerly_valid_partition_is_found(case: Case, root: FolderRoot, probe: CatalogProbe) -> None:
     good = [chunk(0), chunk(1)]
     put(root, KEY, lines_of(good))
     rules = Rules(case.require_source_checksum, case.fields)
@@ -149,7 +151,7 @@ def test_changed_line_that_contradicts_unchanged_ones_is_found(
     code: str,
     edit: Edit,
     waiting: int,
-    root: BusRoot,
+    root: FolderRoot,
     probe: CatalogProbe,
     whole: list[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -179,7 +181,7 @@ def test_changed_line_that_contradicts_unchanged_ones_is_found(
     ],
 )
 def test_changed_manifest_over_unchanged_lines_is_checked(
-    changes: dict[str, Any], code: str, root: BusRoot, probe: CatalogProbe
+    changes: dict[str, Any], code: str, root: FolderRoot, probe: CatalogProbe
 ) -> None:
     write(root, lines())
     refreshed(probe, root)
@@ -187,7 +189,7 @@ def test_changed_manifest_over_unchanged_lines_is_checked(
     assert {finding.code for finding in refreshed(probe, root)} == {code}
 
 
-def test_warning_is_reported_again_at_its_new_line(root: BusRoot, probe: CatalogProbe) -> None:
+def test_warning_is_reported_again_at_its_new_line(root: FolderRoot, probe: CatalogProbe) -> None:
     odd = chunk(99, "docs/3.md", span={"char_range": {"char_start": 9, "char_end": 5}})
     for number in range(3):
         write(root, [*(chunk(90 + each, "docs/3.md") for each in range(number)), odd, *lines()])
@@ -195,7 +197,7 @@ def test_warning_is_reported_again_at_its_new_line(root: BusRoot, probe: Catalog
 
 
 def test_lines_valid_by_other_rules_are_read_again(
-    root: BusRoot, probe: CatalogProbe, whole: list[str], monkeypatch: pytest.MonkeyPatch
+    root: FolderRoot, probe: CatalogProbe, whole: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = lines()
     for record in made[-3:]:
@@ -256,7 +258,7 @@ def test_every_rewrite_is_judged_as_by_a_full_validation(
     tmp_path: Path, rewrites: list[tuple[list[Step], int, int, bool]], waiting: int
 ) -> None:
     shutil.rmtree(tmp_path)
-    root = BusRoot(tmp_path / "chunks")
+    root = FolderRoot(tmp_path / "chunks")
     probe = CatalogProbe(tmp_path / "home", root)
     made = lines()
     with pytest.MonkeyPatch.context() as patch:

@@ -11,7 +11,7 @@ import pytest
 import time_machine
 
 from chunksink.chunkbus.canonical import text_hash
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from tests.chunkbus.samples import chunk, lines_of, put
 from tests.support.bus import FEBRUARY, commit, source
 from tests.support.home import CatalogProbe, Home
@@ -65,7 +65,7 @@ def test_clock_that_jumps_during_a_run_changes_nothing(how: str, off: int, edite
 
 
 def test_file_system_with_two_second_times_is_read_correctly(
-    root: BusRoot, probe: CatalogProbe, monkeypatch: pytest.MonkeyPatch
+    root: FolderRoot, probe: CatalogProbe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = Path.stat
 
@@ -82,7 +82,7 @@ def test_file_system_with_two_second_times_is_read_correctly(
 
 
 def test_files_stamped_by_another_clock_are_read_each_time(
-    root: BusRoot, probe: CatalogProbe, opened_files: list[str]
+    root: FolderRoot, probe: CatalogProbe, opened_files: list[str]
 ) -> None:
     """For example by a server whose clock is ahead: the resolution of its times is unknown."""
     put(root, "p", lines_of([chunk(0)]))

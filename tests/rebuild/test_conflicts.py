@@ -10,21 +10,13 @@ import pytest
 
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.rebuild.errors import InvalidBus
+from tests.rebuild.conftest import OLD_A, OLD_B, OLD_C
 from tests.support.bus import FEBRUARY, MARCH, commit, parent_of, projected, source
 from tests.support.home import CatalogProbe, Home, reasons
 from tests.support.tampering import require_sound
 from tests.support.watched_sinks import Calls
 
 A, B, C, D = (parent_of(f"docs/{name}.md") for name in "abcd")
-OLD_A, OLD_B, OLD_C = source("docs/a.md", "a"), source("docs/b.md", "b"), source("docs/c.md", "c")
-
-
-@pytest.fixture
-def indexed(root: BusRoot, home: Home) -> Home:
-    commit(root, "p1", OLD_A)
-    commit(root, "p2", [*OLD_B, *OLD_C])
-    home.rebuild()
-    return home
 
 
 def test_two_families_with_one_id_are_both_held(root: BusRoot, indexed: Home, tmp_path: Path) -> None:

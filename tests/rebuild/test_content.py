@@ -10,8 +10,8 @@ import orjson
 import pytest
 
 from chunksink.chunkbus.chunk import Record, new_chunk
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.chunkbus.identity import family_key, parent_id, tenant_id
-from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import Tombstone
 from chunksink.chunkbus.reader import read_lines
 from chunksink.rebuild import families
@@ -46,7 +46,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.fixture
-def synced(root: BusRoot, tmp_path: Path, read: list[str]) -> Home:
+def synced(root: FolderRoot, tmp_path: Path, read: list[str]) -> Home:
     home = Home(tmp_path / "home", root, fts)
     commit(root, "p1", [*A, *B])
     home.rebuild()
@@ -111,7 +111,7 @@ def test_lines_in_any_order_have_one_content_hash() -> None:
         {"metadata": {"tenant_id": None}},
     ],
 )
-def test_family_key_follows_its_records(root: BusRoot, fields: dict[str, Any]) -> None:
+def test_family_key_follows_its_records(root: FolderRoot, fields: dict[str, Any]) -> None:
     record = new_chunk(
         document_id="d", text="x", provenance=A[0]["provenance"], span_key=0, created_at=FEBRUARY, fields=fields
     )
@@ -129,7 +129,7 @@ def test_family_key_follows_its_records(root: BusRoot, fields: dict[str, Any]) -
 NEW_B = source("docs/b.md", "second", "an edit that is longer", version="2", at=FEBRUARY)
 
 
-def undecided(root: BusRoot, probe: CatalogProbe) -> set[str]:
+def undecided(root: FolderRoot, probe: CatalogProbe) -> set[str]:
     """The undecided families after the bus was read."""
     Intake(root, probe.state).read()
     return {family for (family,) in probe.state.db.execute("select distinct family from undecided")}
@@ -148,7 +148,12 @@ def undecided(root: BusRoot, probe: CatalogProbe) -> set[str]:
     ],
 )
 def test_only_changed_families_are_decided(
-    before: Sequence[Record], after: Sequence[Record], changed: str, root: BusRoot, probe: CatalogProbe, tmp_path: Path
+    before: Sequence[Record],
+    after: Sequence[Record],
+    changed: str,
+    root: FolderRoot,
+    probe: CatalogProbe,
+    tmp_path: Path,
 ) -> None:
     """If the order changes, all families are decided, since the last version counts. Other families only move."""
     commit(root, "p1", before)
@@ -163,7 +168,7 @@ def test_only_changed_families_are_decided(
     new.state.db.close()
 
 
-def test_rows_of_an_unchanged_family_stay(root: BusRoot, probe: CatalogProbe) -> None:
+def test_rows_of_an_unchanged_family_stay(root: FolderRoot, probe: CatalogProbe) -> None:
     def rows() -> dict[str, int]:
         return dict(probe.state.db.execute("select chunk_id, id from chunk").fetchall())
 
@@ -177,7 +182,7 @@ def test_rows_of_an_unchanged_family_stay(root: BusRoot, probe: CatalogProbe) ->
     }
 
 
-def test_withdrawal_by_name_does_not_depend_on_history(root: BusRoot, probe: CatalogProbe, tmp_path: Path) -> None:
+def test_withdrawal_by_name_does_not_depend_on_history(root: FolderRoot, probe: CatalogProbe, tmp_path: Path) -> None:
     """Chunks of one family may have its parent_id or its key."""
     named, keyed = (source("docs/a.md", name, ids=name, parent_id=name) for name in ("x", family_key("x", None)))
     for record in (*named, *keyed):
@@ -191,7 +196,7 @@ def test_withdrawal_by_name_does_not_depend_on_history(root: BusRoot, probe: Cat
     new.state.db.close()
 
 
-def test_hashes_from_an_outdated_read_are_not_recorded(root: BusRoot, probe: CatalogProbe) -> None:
+def test_hashes_from_an_outdated_read_are_not_recorded(root: FolderRoot, probe: CatalogProbe) -> None:
     """The partition was read again meanwhile."""
 
     def noted() -> list[tuple[str | None, ...]]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.embeddings.encoder import Encoder
 from chunksink.rebuild.catalog import Catalog
 from chunksink.rebuild.families import passage_of
@@ -48,7 +48,7 @@ def planned(home: Home) -> tuple[int, int]:
 
 
 def test_only_chunks_with_a_changed_context_are_embedded(tmp_path: Path, encoder: Encoder) -> None:
-    root = BusRoot(tmp_path / "chunks")
+    root = FolderRoot(tmp_path / "chunks")
     home = Home(tmp_path / "home", root, chroma, fts)
     home.encoder = encoder  # type: ignore[assignment]
     other = source("b.md", "the dog ran", "one two three")
@@ -71,7 +71,7 @@ def test_only_chunks_with_a_changed_context_are_embedded(tmp_path: Path, encoder
 
 
 def test_chroma_gets_the_new_vector_with_a_new_title(tmp_path: Path) -> None:
-    root = BusRoot(tmp_path / "chunks")
+    root = FolderRoot(tmp_path / "chunks")
     home = Home(tmp_path / "home", root, chroma)
     home.encoder = HashEncoder(dimension=8, embed_context="title, headings")
     commit(root, "p1", source("a.md", "text", metadata={"title": "Old"}))
@@ -85,7 +85,7 @@ def test_chroma_gets_the_new_vector_with_a_new_title(tmp_path: Path) -> None:
 
 
 def test_key_in_the_catalog_is_that_of_the_document(tmp_path: Path) -> None:
-    root = BusRoot(tmp_path / "chunks")
+    root = FolderRoot(tmp_path / "chunks")
     fields: list[dict[str, Any]] = [
         {},
         {"metadata": {"title": "  a\n title ", "heading_path": ["x", 5, "y"]}},
@@ -104,7 +104,7 @@ def test_key_in_the_catalog_is_that_of_the_document(tmp_path: Path) -> None:
 
 
 def test_boilerplate_in_many_contexts_is_planned_as_many_vectors(tmp_path: Path) -> None:
-    root = BusRoot(tmp_path / "chunks")
+    root = FolderRoot(tmp_path / "chunks")
     home = Home(tmp_path / "home", root, memory())
     home.encoder = HashEncoder(dimension=8, embed_context="title, headings")
     commit(root, "p1", described("First", "a", texts=("the same",)))
@@ -117,7 +117,7 @@ def test_boilerplate_in_many_contexts_is_planned_as_many_vectors(tmp_path: Path)
 
 
 def test_index_without_context_stays_so_until_it_is_rebuilt(tmp_path: Path) -> None:
-    root = BusRoot(tmp_path / "chunks")
+    root = FolderRoot(tmp_path / "chunks")
     home = Home(tmp_path / "home", root, memory())
     commit(root, "p1", described("Tools", "Saws", "Files", "Nails"))
     home.rebuild()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.rebuild.executor import EMBEDDED_AT_ONCE, WRITTEN_AT_ONCE
 from chunksink.rebuild.families import KEPT_DOCUMENTS, LONG_TEXT
 from chunksink.rebuild.scan import Scan
@@ -22,7 +22,7 @@ FEW, MANY = 100, 800
 
 def steps_to_repair(tmp_path: Path, chunks: int) -> int:
     """Receipts are recreated by a scan of one long source whose chunks have all changed."""
-    home = Home(tmp_path / f"home of {chunks}", BusRoot(tmp_path / f"chunks of {chunks}"), memory())
+    home = Home(tmp_path / f"home of {chunks}", FolderRoot(tmp_path / f"chunks of {chunks}"), memory())
     long = source("log.txt", *(f"line {number}" for number in range(chunks)))
     commit(home.root, "p1", long)
     home.rebuild()
@@ -43,7 +43,7 @@ def test_repair_of_one_long_source_takes_linear_work(tmp_path: Path) -> None:
 
 def steps_to_take_in(tmp_path: Path, partitions: int, *, copies: bool) -> int:
     """Adds one more partition of an existing source, whole or in parts."""
-    root = BusRoot(tmp_path / f"chunks of {partitions}")
+    root = FolderRoot(tmp_path / f"chunks of {partitions}")
     probe = CatalogProbe(tmp_path / f"home of {partitions}", root)
     for number in range(partitions + 1):
         with counted_steps(probe.state.db) as steps:
@@ -67,7 +67,7 @@ class _Amounts(list[int]):
 
 def test_batch_is_limited_by_its_texts(tmp_path: Path) -> None:
     """Not only by its number of documents: two batches are in memory at once."""
-    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), memory())
+    home = Home(tmp_path / "home", FolderRoot(tmp_path / "chunks"), memory())
     long = 20 * LONG_TEXT
     commit(home.root, "p1", [r for number in range(400) for r in source(f"{number}.md", f"{number}" + "x" * long)])
     home.rebuild()  # if all vectors are cached, progress is reported per batch of look-ups

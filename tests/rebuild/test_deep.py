@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.embeddings.encoder import Vectors
 from chunksink.rebuild.errors import NotVerified
 from chunksink.rebuild.flip import roll_back
 from chunksink.sinks.capabilities import ChangedSettings
 from chunksink.sinks.contract import Sink, Stored
 from chunksink.sinks.document import Document, Family
-from tests.conftest import sampled
 from tests.embeddings.helpers import HashEncoder
 from tests.support.bus import FEBRUARY, commit, projected, source
 from tests.support.home import Home
@@ -28,14 +27,13 @@ from tests.support.tampering import live_build
 from tests.support.watched_sinks import Wrap, WrappedBuild, with_builds
 
 
-@pytest.fixture(params=sampled(["chroma", "meilisearch", "memory"], 2))
+@pytest.fixture(params=["chroma", "meilisearch"])
 def home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
     made: dict[str, Callable[[], Callable[[Path], Sink]]] = {
         "chroma": lambda: chroma,
-        "memory": memory,
         "meilisearch": lambda: meilisearch_in(request.getfixturevalue("meilisearch_server"), f"deep-{token_hex(4)}"),
     }
-    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), fts, made[request.param]())
+    home = Home(tmp_path / "home", FolderRoot(tmp_path / "chunks"), fts, made[request.param]())
     commit(home.root, "p1", [*source("docs/a.md", "a cat", "a mat"), *source("docs/b.md", "a boat")])
     return home
 
@@ -118,7 +116,7 @@ def test_sync_compares_vectors_if_changed_settings_put_them_in_doubt(
             return ""
 
     sink = Settable()
-    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), lambda _home: sink)
+    home = Home(tmp_path / "home", FolderRoot(tmp_path / "chunks"), lambda _home: sink)
     commit(home.root, "p1", source("docs/b.md", "a boat"))
     home.rebuild()
     with live_build(home, "memory") as build:
@@ -147,7 +145,7 @@ class Rounding(HashEncoder):
 
 def test_vector_of_another_precision_or_batch_is_no_difference(tmp_path: Path) -> None:
     """For example after a rollback of a rebuild in the other precision. A vector of another text is still wrong."""
-    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), memory())
+    home = Home(tmp_path / "home", FolderRoot(tmp_path / "chunks"), memory())
     records, rounding = source("docs/a.md", "a cat"), Rounding()
     commit(home.root, "p1", records)
     home.encoder = rounding

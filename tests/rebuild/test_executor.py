@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.embeddings.encoder import Vectors
 from chunksink.embeddings.lazy import LazyEncoder
 from chunksink.rebuild import executor
@@ -34,7 +34,7 @@ PATIENCE = 20.0
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     monkeypatch.setattr(executor, "EMBEDDED_AT_ONCE", 1)
     monkeypatch.setattr(executor, "WRITTEN_AT_ONCE", 1)
-    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), fts, memory())
+    home = Home(tmp_path / "home", FolderRoot(tmp_path / "chunks"), fts, memory())
     commit(home.root, "p1", [record for number in range(3) for record in source(f"docs/{number}.md", f"cat {number}")])
     return home
 
@@ -148,7 +148,6 @@ class Counting:
         return None
 
 
-@pytest.mark.promise(2)
 def test_sinks_that_lack_different_sources_are_filled_without_a_cache(stocked: Home) -> None:
     for engine, lacks in (("fts", SOURCES[0]), ("memory", SOURCES[2])):
         lose(stocked, engine, projected(lacks))
@@ -166,7 +165,7 @@ def test_live_build_without_vectors_gets_none_until_rebuilt(tmp_path: Path) -> N
     """For example a Meilisearch that was configured without vectors at first."""
     sink = MemorySink()
     sink.wants_vectors = False
-    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), lambda _home: sink)
+    home = Home(tmp_path / "home", FolderRoot(tmp_path / "chunks"), lambda _home: sink)
     commit(home.root, "p1", SOURCES[0])
     home.rebuild()
     sink.wants_vectors = True

@@ -12,7 +12,6 @@ from chunksink.embeddings.errors import EmbeddingsError
 from chunksink.rebuild.report import NotRemoved
 from chunksink.rebuild.state import State
 from chunksink.sinks.errors import SinkError, Unreachable
-from tests.conftest import sampled
 from tests.embeddings.helpers import HashEncoder
 from tests.support.bus import parent_of
 from tests.support.failed_rebuilds import answers, edited_home, goes_through_after_all
@@ -27,7 +26,7 @@ def edited(root: BusRoot, home: Home) -> Home:
     return edited_home(root, home)
 
 
-@pytest.mark.parametrize("engine", sampled(["fts", "memory"]))
+@pytest.mark.parametrize("engine", ["fts", "memory"])
 @pytest.mark.parametrize(
     ("call", "number", "after"),
     [

@@ -8,16 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from chunksink.chunkbus import validation
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.chunkbus.manifest import Tombstone
-from chunksink.rebuild import intake
 from chunksink.rebuild.catalog import Catalog, HeldFamily, RetireReport
 from chunksink.rebuild.errors import InvalidBus, NotMissing
 from chunksink.rebuild.receipts import receipts_of_live
 from chunksink.rebuild.schema import is_whole
 from chunksink.rebuild.state import State
 from tests.conftest import HEAVY
+from tests.rebuild.conftest import OLD_A, OLD_B, OLD_C
 from tests.support.bus import FEBRUARY, MARCH, commit, parent_of, projected, source
 from tests.support.damage import DAMAGES, Damage, cut_off, damaged, lose_chunks, lose_manifest, take_away
 from tests.support.home import CatalogProbe, Home, reasons
@@ -27,7 +26,6 @@ from tests.support.watched_sinks import Calls, raising
 pytestmark = pytest.mark.promise(6)
 
 A, B, C, D = (parent_of(f"docs/{name}.md") for name in "abcd")
-OLD_A, OLD_B, OLD_C = source("docs/a.md", "a"), source("docs/b.md", "b"), source("docs/c.md", "c")
 
 
 EVERY_DAMAGE = pytest.mark.parametrize("damage", DAMAGES)
@@ -35,17 +33,9 @@ EVERY_DAMAGE = pytest.mark.parametrize("damage", DAMAGES)
 SOME_DAMAGE = pytest.mark.parametrize("damage", DAMAGES if HEAVY else (cut_off, take_away))
 
 
-@pytest.fixture
-def indexed(root: BusRoot, home: Home) -> Home:
-    commit(root, "p1", OLD_A)
-    commit(root, "p2", [*OLD_B, *OLD_C])
-    home.rebuild()
-    return home
-
-
 @EVERY_DAMAGE
 def test_families_of_a_held_partition_stay_and_others_are_synced(
-    damage: Damage, root: BusRoot, indexed: Home, tmp_path: Path
+    damage: Damage, root: FolderRoot, indexed: Home, tmp_path: Path
 ) -> None:
     put_back = damaged(root, "p2", damage)
     new_a, new_d = source("docs/a.md", "a, edited", version="2", at=FEBRUARY), source("docs/d.md", "d")
@@ -77,7 +67,7 @@ def test_families_of_a_held_partition_stay_and_others_are_synced(
 
 @SOME_DAMAGE
 def test_documents_lost_by_the_engine_are_written_once_the_partition_returns(
-    damage: Damage, root: BusRoot, indexed: Home, tmp_path: Path
+    damage: Damage, root: FolderRoot, indexed: Home, tmp_path: Path
 ) -> None:
     put_back = damaged(root, "p2", damage)
     by_family = {each.parent_id: each for each in indexed.contents()["fts"]}
@@ -97,7 +87,9 @@ def test_documents_lost_by_the_engine_are_written_once_the_partition_returns(
 
 
 @SOME_DAMAGE
-def test_scan_accepts_the_confirmed_older_version(damage: Damage, root: BusRoot, indexed: Home, tmp_path: Path) -> None:
+def test_scan_accepts_the_confirmed_older_version(
+    damage: Damage, root: FolderRoot, indexed: Home, tmp_path: Path
+) -> None:
     commit(root, "p2", [*source("docs/b.md", "b, edited", version="2"), *OLD_C], at=FEBRUARY)
     with indexed.session() as session:
         session.refresh()
@@ -113,7 +105,9 @@ def test_scan_accepts_the_confirmed_older_version(damage: Damage, root: BusRoot,
 
 
 @pytest.mark.parametrize("damage", [cut_off, lose_chunks, lose_manifest])
-def test_new_invalid_partition_withholds_removals(damage: Damage, root: BusRoot, indexed: Home, tmp_path: Path) -> None:
+def test_new_invalid_partition_withholds_removals(
+    damage: Damage, root: FolderRoot, indexed: Home, tmp_path: Path
+) -> None:
     commit(root, "p1", [])
     commit(root, "p3", source("docs/a.md", "a, moved", version="2", at=FEBRUARY))
     put_back = damaged(root, "p3", damage)
@@ -125,7 +119,7 @@ def test_new_invalid_partition_withholds_removals(damage: Damage, root: BusRoot,
     require_sound(indexed, tmp_path)
 
 
-def test_new_invalid_partition_that_disappears_is_forgotten(root: BusRoot, indexed: Home) -> None:
+def test_new_invalid_partition_that_disappears_is_forgotten(root: FolderRoot, indexed: Home) -> None:
     commit(root, "p3", source("docs/d.md", "d"))
     cut_off(root, "p3")
     indexed.sync()
@@ -136,7 +130,7 @@ def test_new_invalid_partition_that_disappears_is_forgotten(root: BusRoot, index
         assert (Catalog(state).missing_partitions(), Catalog(state).findings()) == ([], [])
 
 
-def test_tombstone_of_a_missing_partition_still_counts(root: BusRoot, home: Home) -> None:
+def test_tombstone_of_a_missing_partition_still_counts(root: FolderRoot, home: Home) -> None:
     """The tombstone stays in the catalog, so the source does not return."""
     commit(root, "p1", [*OLD_A, *OLD_B])
     commit(root, "p2", [], at=FEBRUARY, tombstones=[Tombstone(parent_id=A)])
@@ -148,7 +142,7 @@ def test_tombstone_of_a_missing_partition_still_counts(root: BusRoot, home: Home
     assert home.contents()["fts"] == projected(OLD_B)
 
 
-def test_newer_version_in_another_partition_is_held_too(root: BusRoot, indexed: Home, tmp_path: Path) -> None:
+def test_newer_version_in_another_partition_is_held_too(root: FolderRoot, indexed: Home, tmp_path: Path) -> None:
     put_back = damaged(root, "p1", cut_off)
     commit(root, "p3", source("docs/a.md", "a, edited", version="2", at=FEBRUARY))
     calls = Calls()
@@ -163,7 +157,7 @@ def test_newer_version_in_another_partition_is_held_too(root: BusRoot, indexed: 
     require_sound(indexed, tmp_path)
 
 
-def test_retired_partition_removes_only_its_families(root: BusRoot, indexed: Home, tmp_path: Path) -> None:
+def test_retired_partition_removes_only_its_families(root: FolderRoot, indexed: Home, tmp_path: Path) -> None:
     commit(root, "p3", source("docs/c.md", "c, older", version="0", at="2025-01-01T00:00:00Z"))
     take_away(root, "p2")
     indexed.sync()
@@ -176,7 +170,7 @@ def test_retired_partition_removes_only_its_families(root: BusRoot, indexed: Hom
     require_sound(indexed, tmp_path)
 
 
-def test_only_a_known_missing_partition_can_be_retired(root: BusRoot, probe: CatalogProbe) -> None:
+def test_only_a_known_missing_partition_can_be_retired(root: FolderRoot, probe: CatalogProbe) -> None:
     commit(root, "p1", OLD_A)
     commit(root, "p2", OLD_B, at=MARCH)
     probe.refresh()
@@ -194,7 +188,7 @@ def test_only_a_known_missing_partition_can_be_retired(root: BusRoot, probe: Cat
 
 
 @pytest.mark.parametrize("folder", ["canonical", "manifest"])
-def test_link_to_itself_is_a_finding_about_its_partition(folder: str, root: BusRoot, home: Home) -> None:
+def test_link_to_itself_is_a_finding_about_its_partition(folder: str, root: FolderRoot, home: Home) -> None:
     commit(root, "good", source("docs/a.md", "a"))
     commit(root, "loop", source("docs/b.md", "b"))
     home.rebuild()
@@ -208,7 +202,7 @@ def test_link_to_itself_is_a_finding_about_its_partition(folder: str, root: BusR
 
 
 @pytest.mark.parametrize("name", ["canonical/my notes.jsonl", "manifest/my notes.manifest.json"])
-def test_file_with_an_unusable_name_is_invalid_input(name: str, root: BusRoot, home: Home) -> None:
+def test_file_with_an_unusable_name_is_invalid_input(name: str, root: FolderRoot, home: Home) -> None:
     """Otherwise chunks would be left out silently."""
     commit(root, "p1", OLD_A)
     home.rebuild()
@@ -226,14 +220,13 @@ def test_file_with_an_unusable_name_is_invalid_input(name: str, root: BusRoot, h
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.EMFILE])
 def test_unreadable_partition_is_read_again(
-    number: int, root: BusRoot, indexed: Home, monkeypatch: pytest.MonkeyPatch
+    number: int, root: FolderRoot, indexed: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its files are unchanged. A lack of open files is not a finding: the run ends."""
     edited = source("docs/a.md", "a, edited", version="2", at=FEBRUARY)
     commit(root, "p1", edited)
     with monkeypatch.context() as patch:
-        for module in (intake, validation):
-            patch.setattr(module, "open_partition", raising(OSError(number, os.strerror(number), "p1")))
+        patch.setattr(FolderRoot, "open", raising(OSError(number, os.strerror(number), "p1")))
         if number == errno.EMFILE:
             with pytest.raises(OSError, match="Too many open files"):
                 indexed.sync()

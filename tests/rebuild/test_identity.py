@@ -10,7 +10,7 @@ import pytest
 
 from chunksink.chunkbus import findings
 from chunksink.chunkbus.chunk import Record
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from tests.chunkbus.samples import chunk, codes, line_of, lines_of, manifest, provenance, put, validate
 from tests.support.home import Home
 from tests.support.local_engines import chroma, fts, jsonl
@@ -67,13 +67,13 @@ PATHS = (
 @pytest.mark.parametrize("value", [*NUL.values(), *NOT_NAMES.values()], ids=[*NUL, *NOT_NAMES])
 def test_invalid_name_is_refused(path: str, value: Any, tmp_path: Path) -> None:
     line = line_of(named(path, "HERE", "t")).replace(b'"HERE"', json.dumps(value).encode())
-    [code] = codes(validate(put(BusRoot(tmp_path), "p", line + b"\n")))
+    [code] = codes(validate(put(FolderRoot(tmp_path), "p", line + b"\n")))
     assert code == (findings.ENCODING if isinstance(value, str) else findings.WRONG_TYPE)
 
 
 @pytest.mark.promise(1)
 def test_accepted_name_can_be_indexed_and_verified(tmp_path: Path) -> None:
-    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), fts, jsonl, chroma)
+    home = Home(tmp_path / "home", FolderRoot(tmp_path / "chunks"), fts, jsonl, chroma)
     cases = [(path, name) for path in PATHS for name in NAMES]
     lines = lines_of(named(path, NAMES[name], f"{path} {name}") for path, name in cases)
     counts = {"documents": len(cases), "chunks_emitted": len(cases), "failures": 0}

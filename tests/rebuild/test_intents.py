@@ -13,11 +13,10 @@ from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.state import State
 from chunksink.sinks.chroma import handle
 from chunksink.sinks.fts.sink import FILE
-from tests.conftest import HEAVY, sampled
 from tests.support.bus import FEBRUARY, commit, parent_of, source
 from tests.support.damage import Damage, cut_off, damaged, take_away
 from tests.support.home import Home, each, sinks_with
-from tests.support.local_engines import chroma, fts, memory
+from tests.support.local_engines import chroma, fts
 from tests.support.tampering import lose, require_sound
 from tests.support.watched_sinks import Calls, Moment, raising, watching
 
@@ -25,12 +24,11 @@ pytestmark = [pytest.mark.promise(4), pytest.mark.promise(2)]
 
 A, B = parent_of("docs/a.md"), parent_of("docs/b.md")
 KEPT = source("docs/a.md", "a")
-ENGINES = ("memory", "chroma")
 
 
-@pytest.fixture(params=sampled(ENGINES))
-def home(request: pytest.FixtureRequest, tmp_path: Path, root: BusRoot) -> Home:
-    home = Home(tmp_path / "home", root, fts, memory() if request.param == "memory" else chroma)
+@pytest.fixture
+def home(tmp_path: Path, root: BusRoot) -> Home:
+    home = Home(tmp_path / "home", root, fts, chroma)
     commit(root, "p1", KEPT)
     home.rebuild()
     return home
@@ -43,9 +41,8 @@ def intents(home: Home) -> set[tuple[str, str]]:
     return {(build.partition("-")[0], family) for build, family in rows}
 
 
-def dies(home: Home, call: str, *, after: bool, engine: str = "") -> None:
+def dies(home: Home, call: str, *, after: bool, engine: str = "chroma") -> None:
     """A sync that is killed at the first such call."""
-    engine = engine or home.makers[1](home.folder).name
     with pytest.raises(KeyboardInterrupt):
         home.sync(wrap=watching(engine, Moment(call, 1, raising(KeyboardInterrupt()), after=after)))
 
@@ -61,17 +58,13 @@ EDITS = {
 }
 MOMENTS = [(False, False), (True, False), (True, True)]
 CUT_OFF = [
-    pytest.param(engine, *MOMENTS[moment], *edit, id=f"{engine}-{name}-{moment}")
-    for engine in ENGINES
-    for number, (name, edit) in enumerate(EDITS.items())
+    pytest.param(*MOMENTS[moment], *edit, id=f"{name}-{moment}")
+    for name, edit in EDITS.items()
     for moment in range(len(MOMENTS))
-    if HEAVY or engine == "memory" or number == moment
 ]
 
 
-@pytest.mark.parametrize(
-    ("home", "is_flushing", "after", "before", "edit", "call", "family", "undone_by"), CUT_OFF, indirect=["home"]
-)
+@pytest.mark.parametrize(("is_flushing", "after", "before", "edit", "call", "family", "undone_by"), CUT_OFF)
 def test_edit_killed_and_undone_is_undone_in_the_engine(
     before: list[Record],
     edit: list[Record],
@@ -88,12 +81,11 @@ def test_edit_killed_and_undone_is_undone_in_the_engine(
     home.sync()
     commit(home.root, "p1", edit)
     dies(home, "flush" if is_flushing else call, after=after)
-    name = home.makers[1](home.folder).name
-    assert (name, family) in intents(home)
+    assert ("chroma", family) in intents(home)
     commit(home.root, "p1", before)
     calls = Calls()
     outcome = home.sync(wrap=calls)
-    done = [(what, families) for sink, what, families in calls if sink == name and what in ("replace", "delete")]
+    done = [(what, families) for sink, what, families in calls if sink == "chroma" and what in ("replace", "delete")]
     assert done == [(undone_by, {family})]
     assert sinks_with(outcome, "scanned") == [], "the intents named the families"
     assert intents(home) == set()
@@ -101,13 +93,12 @@ def test_edit_killed_and_undone_is_undone_in_the_engine(
 
 
 def test_open_intent_is_closed_by_writing_despite_the_receipt(home: Home) -> None:
-    name = home.makers[1](home.folder).name
     with State.existing(home.folder) as state:
-        Receipts(state.db, home.live().builds[name]).intend([A])
+        Receipts(state.db, home.live().builds["chroma"]).intend([A])
     calls = Calls()
     outcome = home.sync(wrap=calls)
-    assert [call for call in calls if call[1] != "sign"] == [(name, "replace", frozenset({A}))]
-    assert each(outcome, "families") == {"fts": FamilyCounts(unchanged=1), name: FamilyCounts(changed=1)}
+    assert [call for call in calls if call[1] != "sign"] == [("chroma", "replace", frozenset({A}))]
+    assert each(outcome, "families") == {"fts": FamilyCounts(unchanged=1), "chroma": FamilyCounts(changed=1)}
     assert intents(home) == set()
     calls.clear()
     home.sync(wrap=calls)
@@ -117,11 +108,10 @@ def test_open_intent_is_closed_by_writing_despite_the_receipt(home: Home) -> Non
 def test_intents_are_committed_before_the_engine_is_called(home: Home) -> None:
     commit(home.root, "p2", source("docs/b.md", "b"))
     seen: list[set[tuple[str, str]]] = []
-    name = home.makers[1](home.folder).name
-    home.sync(wrap=watching(name, Moment("replace", 1, lambda: seen.append(intents(home)))))
+    home.sync(wrap=watching("chroma", Moment("replace", 1, lambda: seen.append(intents(home)))))
     commit(home.root, "p2", [])
-    home.sync(wrap=watching(name, Moment("delete", 1, lambda: seen.append(intents(home)))))
-    assert [(name, B) in found for found in seen] == [True, True]
+    home.sync(wrap=watching("chroma", Moment("delete", 1, lambda: seen.append(intents(home)))))
+    assert [("chroma", B) in found for found in seen] == [True, True]
 
 
 @pytest.mark.parametrize("damage", [cut_off, take_away])
@@ -130,22 +120,21 @@ def test_intent_of_a_held_family_is_closed_by_a_scan(damage: Damage, home: Home,
     records = source("docs/b.md", "b0", "b1")
     commit(home.root, "p2", records)
     dies(home, "flush", after=True)
-    name = home.makers[1](home.folder).name
     put_back = damaged(home.root, "p2", damage)
     commit(home.root, "p1", source("docs/a.md", "a, edited", version="2", at=FEBRUARY))
     calls = Calls()
     home.sync(wrap=calls)
-    assert calls.sent(name) == [A]
-    assert (name, "scan", frozenset()) in calls
+    assert calls.sent("chroma") == [A]
+    assert ("chroma", "scan", frozenset()) in calls
     assert intents(home) == set()
-    lose(home, name, [document for document in home.contents()[name] if document.parent_id == A])
+    lose(home, "chroma", [document for document in home.contents()["chroma"] if document.parent_id == A])
     calls.clear()
     home.sync(wrap=calls)
-    assert calls.sent(name) == [A]
+    assert calls.sent("chroma") == [A]
     put_back()
     calls.clear()
     home.sync(wrap=calls)
-    assert calls.sent(name) == [], "it was written completely before the kill"
+    assert calls.sent("chroma") == [], "it was written completely before the kill"
     require_sound(home, tmp_path)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.rebuild.locks import LEASES, reading_live, removing
 from chunksink.rebuild.state import State
 from tests.conftest import ROOT
@@ -34,7 +34,7 @@ with State.existing(Path(sys.argv[1])) as state, reading_live(state) as generati
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
-    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), fts)
+    home = Home(tmp_path / "home", FolderRoot(tmp_path / "chunks"), fts)
     commit(home.root, "p1", source("docs/a.md", "a cat"))
     home.rebuild()
     return home
@@ -101,7 +101,7 @@ def test_reader_of_an_outdated_pointer_gets_the_live_build(
 
 def test_search_takes_a_lease(home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     from chunksink import live
-    from chunksink.cli import run
+    from chunksink.command_line.cli import run
 
     seen: list[bool] = []
     real = live.search

@@ -1,21 +1,17 @@
-"""The edit sequences of `test_machine` with a real Chroma and Meilisearch.
-
-CHUNKSINK_SOAK_SEQUENCES is the number of all sequences; this test runs one in 200.
-"""
+"""The edit sequences of `test_machine` with a real Chroma and Meilisearch."""
 
 from __future__ import annotations
 
-import os
 import shutil
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import ceil
 from pathlib import Path
 
 import pytest
 
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
+from tests.conftest import HEAVY
 from tests.engines.servers import MeilisearchServer, without_leftovers
 from tests.support.home import Home
 from tests.support.local_engines import chroma
@@ -24,8 +20,7 @@ from tests.support.public_index import meilisearch_in
 
 pytestmark = [pytest.mark.promise(1), pytest.mark.promise(3)]
 
-
-SEQUENCES = ceil(int(os.environ.get("CHUNKSINK_SOAK_SEQUENCES", "0")) / 200) or 2
+SEQUENCES = 50 if HEAVY else 2
 
 
 @dataclass(frozen=True)
@@ -47,7 +42,7 @@ class InEngines:
     def home(self, folder: Path) -> Home:
         index = self.prefix + uuid.uuid4().hex[:8]
         shutil.copytree(self.folder / "chunks", folder / "chunks")
-        home = Home(folder / "home", BusRoot(folder / "chunks"), chroma, meilisearch_in(self.server, index))
+        home = Home(folder / "home", FolderRoot(folder / "chunks"), chroma, meilisearch_in(self.server, index))
         home.rebuild()
         return home
 

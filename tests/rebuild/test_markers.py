@@ -8,14 +8,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.rebuild.errors import OtherHome
 from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.state import State
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import BuildBroken, BuildMissing
 from chunksink.sinks.fts.sink import FILE
-from tests.conftest import sampled
 from tests.support.bus import FEBRUARY, commit, parent_of, projected, source
 from tests.support.home import Home, each, sinks_with
 from tests.support.memory_sink import MemorySink
@@ -26,11 +25,10 @@ pytestmark = pytest.mark.promise(4)
 
 A, B = parent_of("docs/a.md"), parent_of("docs/b.md")
 OURS = [source("docs/a.md", "a0", "a1"), source("docs/b.md", "b0"), source("docs/c.md", "c0")]
-ENGINES = pytest.mark.parametrize("engine", sampled(["fts", "memory"]))
 
 
 @pytest.fixture
-def indexed(root: BusRoot, home: Home) -> Home:
+def indexed(root: FolderRoot, home: Home) -> Home:
     commit(root, "p1", [record for records in OURS for record in records])
     home.rebuild()
     return home
@@ -62,54 +60,51 @@ def repaired(home: Home, engine: str) -> Calls:
     return calls
 
 
-@ENGINES
-def test_build_of_another_home_is_refused_and_unchanged(engine: str, indexed: Home, root: BusRoot) -> None:
-    sign(indexed, engine, home_id="0" * 32)
+def test_build_of_another_home_is_refused_and_unchanged(indexed: Home, root: FolderRoot) -> None:
+    sign(indexed, "fts", home_id="0" * 32)
     commit(root, "p2", source("docs/d.md", "d"))
     before, calls = indexed.contents(), Calls()
     for options in ({}, {"scan": True}):
         with pytest.raises(OtherHome, match="--adopt"):
             indexed.sync(wrap=calls, **options)
     verified = indexed.verify()
-    assert {name: type(error) for name, error in verified.failed.items()} == {engine: OtherHome}
+    assert {name: type(error) for name, error in verified.failed.items()} == {"fts": OtherHome}
     assert calls == []
     assert indexed.contents() == before
-    assert marker(indexed, engine).home_id == "0" * 32  # type: ignore[union-attr]
+    assert marker(indexed, "fts").home_id == "0" * 32  # type: ignore[union-attr]
 
 
-@ENGINES
-def test_adopted_build_is_scanned_signed_and_updated(engine: str, indexed: Home, root: BusRoot, tmp_path: Path) -> None:
+def test_adopted_build_is_scanned_signed_and_updated(indexed: Home, root: FolderRoot, tmp_path: Path) -> None:
     theirs = projected(source("docs/theirs.md", "theirs"))
-    put(indexed, engine, theirs)
-    lose(indexed, engine, projected(OURS[0])[:1])
-    sign(indexed, engine, home_id="0" * 32)
-    assert sinks_with(indexed.sync(adopt=True), "scanned")[:1] == [engine]
+    put(indexed, "fts", theirs)
+    lose(indexed, "fts", projected(OURS[0])[:1])
+    sign(indexed, "fts", home_id="0" * 32)
+    assert sinks_with(indexed.sync(adopt=True), "scanned")[:1] == ["fts"]
     with State.existing(indexed.folder) as state:
-        assert marker(indexed, engine).home_id == state.home_id  # type: ignore[union-attr]
+        assert marker(indexed, "fts").home_id == state.home_id  # type: ignore[union-attr]
     require_sound(indexed, tmp_path)
     calls = Calls()
     indexed.sync(wrap=calls)
     assert calls == []
 
 
-@ENGINES
 @pytest.mark.parametrize("fields", [{"build_id": "another"}, {"projection_version": 0}, {"stamp": "earlier"}])
 def test_build_with_another_marker_is_scanned_and_signed(
-    engine: str, fields: dict[str, object], indexed: Home, tmp_path: Path
+    fields: dict[str, object], indexed: Home, tmp_path: Path
 ) -> None:
     """The name is the same, but the content is another build's, for example from an old copy."""
     (document,) = projected(OURS[1])
-    put(indexed, engine, [msgspec.structs.replace(document, text="what it said before", title="Old")])
-    before = marker(indexed, engine)
-    sign(indexed, engine, **fields)
-    calls = repaired(indexed, engine)
-    assert whose(marker(indexed, engine)) == whose(before)
-    assert calls.sent(engine) == [B], "correct documents are not written again"
+    put(indexed, "fts", [msgspec.structs.replace(document, text="what it said before", title="Old")])
+    before = marker(indexed, "fts")
+    sign(indexed, "fts", **fields)
+    calls = repaired(indexed, "fts")
+    assert whose(marker(indexed, "fts")) == whose(before)
+    assert calls.sent("fts") == [B], "correct documents are not written again"
     require_sound(indexed, tmp_path)
 
 
 @pytest.mark.parametrize("after", [False, True])
-def test_run_that_ends_while_it_stamps_causes_no_scan(after: bool, indexed: Home, root: BusRoot) -> None:
+def test_run_that_ends_while_it_stamps_causes_no_scan(after: bool, indexed: Home, root: FolderRoot) -> None:
     commit(root, "p2", source("docs/new.md", "new"))
     with pytest.raises(KeyboardInterrupt):
         indexed.sync(wrap=watching("fts", Moment("sign", 1, raising(KeyboardInterrupt()), after=after)))
@@ -117,25 +112,22 @@ def test_run_that_ends_while_it_stamps_causes_no_scan(after: bool, indexed: Home
     assert indexed.verify().ok
 
 
-@ENGINES
 @pytest.mark.parametrize("drifted", [True, False])
-def test_plan_does_not_write_to_the_engine(
-    drifted: bool, engine: str, indexed: Home, root: BusRoot, tmp_path: Path
-) -> None:
+def test_plan_does_not_write_to_the_engine(drifted: bool, indexed: Home, root: FolderRoot, tmp_path: Path) -> None:
     """The sync after it scans again, because an older copy of the build may have its present stamp."""
     if drifted:
-        put(indexed, engine, projected(source("docs/theirs.md", "theirs")))
+        put(indexed, "fts", projected(source("docs/theirs.md", "theirs")))
     else:
         commit(root, "p2", source("docs/new.md", "new"))
         with pytest.raises(KeyboardInterrupt):
-            indexed.sync(wrap=watching(engine, Moment("flush", 1, raising(KeyboardInterrupt()), after=True)))
+            indexed.sync(wrap=watching("fts", Moment("flush", 1, raising(KeyboardInterrupt()), after=True)))
         for path in (root.chunks_file("p2"), root.manifest_file("p2")):
             path.unlink()
     calls = Calls()
     planned = indexed.plan_sync(wrap=calls)
     assert {call for _, call, _ in calls} == {"scan"}
     assert indexed.plan_sync().hash == planned.hash
-    assert engine in sinks_with(indexed.sync(plan_hash=planned.hash), "scanned")
+    assert "fts" in sinks_with(indexed.sync(plan_hash=planned.hash), "scanned")
     assert sinks_with(indexed.sync(), "scanned") == []
     if drifted:
         require_sound(indexed, tmp_path)
@@ -155,41 +147,39 @@ def test_lost_marker_is_written_again(indexed: Home, tmp_path: Path) -> None:
     require_sound(indexed, tmp_path)
 
 
-@ENGINES
 @pytest.mark.parametrize("lost", [True, False])
-def test_build_with_an_unconfirmed_count_is_scanned_and_repaired(
-    lost: bool, engine: str, indexed: Home, tmp_path: Path
-) -> None:
+def test_build_with_an_unconfirmed_count_is_scanned_and_repaired(lost: bool, indexed: Home, tmp_path: Path) -> None:
     if lost:
-        lose(indexed, engine, projected(OURS[0])[:1])
+        lose(indexed, "fts", projected(OURS[0])[:1])
     else:
-        put(indexed, engine, projected(source("docs/theirs.md", "theirs")))
-    calls = repaired(indexed, engine)
-    assert calls.sent(engine) == ([A] if lost else [])
-    assert lost != ((engine, "delete", frozenset([parent_of("docs/theirs.md")])) in calls)
+        put(indexed, "fts", projected(source("docs/theirs.md", "theirs")))
+    calls = repaired(indexed, "fts")
+    assert calls.sent("fts") == ([A] if lost else [])
+    assert lost != (("fts", "delete", frozenset([parent_of("docs/theirs.md")])) in calls)
     require_sound(indexed, tmp_path)
 
 
-@ENGINES
-def test_missing_build_is_created_and_filled(engine: str, indexed: Home, tmp_path: Path) -> None:
+def test_missing_build_is_created_and_filled(indexed: Home, tmp_path: Path) -> None:
     before = indexed.live()
     indexed.encoder.asked.clear()
-    sink_of(indexed, engine).drop(before.builds[engine])
+    sink_of(indexed, "memory").drop(before.builds["memory"])
     found = indexed.verify()
-    assert (found.ok, type(found.failed[engine])) == (False, BuildMissing)
+    assert (found.ok, type(found.failed["memory"])) == (False, BuildMissing)
     calls = Calls()
     outcome = indexed.sync(wrap=calls)
-    assert (engine, "create", frozenset()) in calls
-    assert outcome.sinks[engine].families.added == 3
+    assert ("memory", "create", frozenset()) in calls
+    assert outcome.sinks["memory"].families.added == 3
     assert (indexed.live(), indexed.encoder.asked) == (before, [])
-    assert {name for name, _, _ in calls} == {engine}
+    assert {name for name, _, _ in calls} == {"memory"}
     calls.clear()
     indexed.sync(wrap=calls)
     assert calls == []
     require_sound(indexed, tmp_path)
 
 
-def test_broken_build_is_reported_and_created_again_by_a_repair(indexed: Home, root: BusRoot, tmp_path: Path) -> None:
+def test_broken_build_is_reported_and_created_again_by_a_repair(
+    indexed: Home, root: FolderRoot, tmp_path: Path
+) -> None:
     file = indexed.folder / "fts" / indexed.live().builds["fts"] / FILE
     file.write_bytes(b"this is no database, whatever it is called" * 500)
     commit(root, "p2", source("docs/d.md", "d", at=FEBRUARY))

@@ -93,7 +93,6 @@ def test_bus_changed_at_every_read_stops_the_run(root: BusRoot, edited: Home, mo
     goes_through_after_all(edited)
 
 
-@pytest.mark.promise(5)
 def test_bus_written_continuously_does_not_stop_a_rebuild(
     root: BusRoot, edited: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -131,7 +130,6 @@ def test_chunk_moved_to_another_tenant_during_a_run_is_read_again(root: BusRoot,
     assert home.contents()["fts"] == projected(moved[:1], moved[1:])
 
 
-@pytest.mark.promise(2)
 def test_reader_can_report_changed_chunks_after_another_threads_write(
     root: BusRoot, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.rebuild.spot_check import SpotCheck
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.meilisearch import MeilisearchSink
@@ -26,7 +26,7 @@ from tests.support.local_engines import chroma, fts, jsonl
 from tests.support.meilisearch import SETTINGS
 from tests.support.watched_sinks import Moment, WrappedBuild, raising, watching, with_builds
 
-pytestmark = pytest.mark.promise(2)
+pytestmark = pytest.mark.promise(4)
 
 ENGINES = {"fts": fts, "jsonl": jsonl, "chroma": chroma}
 BATCHES = 3
@@ -62,7 +62,7 @@ class _Watched(WrappedBuild):
 
 def indexed(folder: Path, engine: Callable[[Path], Sink], *, replaced: bool = True) -> Home:
     """A home whose bus has changed: sources are edited, one is `replaced`, and the number of chunks is the same."""
-    home = Home(folder / "home", BusRoot(folder / "chunks"), engine)
+    home = Home(folder / "home", FolderRoot(folder / "chunks"), engine)
     old = [source(f"docs/{number}.md", f"a {number}", f"b {number}") for number in range(BATCHES + 1)]
     commit(home.root, "p1", [record for records in old for record in records])
     home.rebuild()
@@ -125,13 +125,13 @@ def test_copy_is_found_after_an_interrupted_run(repaired: bool, tmp_path: Path, 
     before_the_last_stamp = moments - 2
     for until in {*range(1, moments, 1 if HEAVY else 9), before_the_last_stamp}:
         shutil.copytree(first.folder.parent, tmp_path / f"{until}")
-        home = Home(tmp_path / f"{until}" / "home", BusRoot(tmp_path / f"{until}" / "chunks"), fts)
+        home = Home(tmp_path / f"{until}" / "home", FolderRoot(tmp_path / f"{until}" / "chunks"), fts)
         copies = copies_of(home, "fts", tmp_path / f"copies-{until}", until)
         if repaired:
             home.sync(scan=True)
         for number in {0, len(copies) // 2, len(copies) - 1}:
             shutil.copytree(home.folder.parent, again := tmp_path / f"{until}-{number}")
-            other = Home(again / "home", BusRoot(again / "chunks"), fts)
+            other = Home(again / "home", FolderRoot(again / "chunks"), fts)
             put_back(other, "fts", copies[number])
             other.sync()
             assert other.verify().ok, (until, number)

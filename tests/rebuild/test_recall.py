@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from itertools import islice
 from pathlib import Path
 from secrets import token_hex
 
 import pytest
 
 import chunksink.sinks.meilisearch.reader as meilisearch_reader
-from chunksink.chunkbus.layout import BusRoot
-from chunksink.embeddings.settings import EncoderSettings, open_encoder
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.rebuild.recall import GOAL, NEAREST, WORN, Recall
 from chunksink.sinks.capabilities import SupportsNearest, SupportsReader
 from chunksink.sinks.chroma import ChromaSink, Server
@@ -23,7 +20,7 @@ from chunksink.sinks.chroma.folder import COLLECTION
 from chunksink.sinks.chroma.handle import EF_SEARCH, ef_search
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.document import Vectors
-from tests.conftest import HEAVY, ROOT
+from tests.conftest import HEAVY
 from tests.embeddings.helpers import HashEncoder
 from tests.engines.servers import ChromaServer, MeilisearchServer
 from tests.support.bus import commit, source
@@ -34,46 +31,23 @@ from tests.support.memory_sink import MemoryReader, MemorySink
 from tests.support.public_index import meilisearch_in
 from tests.support.tampering import lose
 
-PASSAGES = 2400 if HEAVY else 1200
-DRAWN = 48
-"""Dimensions of drawn vectors, among which narrow searches miss some neighbours and wide ones none."""
+DOCUMENTS = 2400
+TEXTS = [f"text {number}" for number in range(DOCUMENTS)]
+ENCODER = HashEncoder(dimension=48)
+"""Draws vectors among which narrow searches miss more neighbours than among those of a real model."""
+QUESTIONS = [ENCODER.vector(text) for text in TEXTS[:50]]
 OLD = 100
 """Chroma's own default, with which builds were made before."""
 
 
-class KnownEncoder(HashEncoder):
-    """Vectors that are computed once for all tests here."""
-
-    def __init__(self, vectors: dict[str, Vectors]) -> None:
-        super().__init__(dimension=len(next(iter(vectors.values()))))
-        self._vectors = vectors
-
-    def vector(self, text: str) -> Vectors:
-        return self._vectors[text]
-
-
-@pytest.fixture(scope="module")
-def vectors() -> dict[str, Vectors]:
-    """Short passages of this project's pages, in `make soak` with the vectors of the real model."""
-    pages = (path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").rglob("*.md")))
-    parts = (
-        " ".join(part.split())[:80].strip() for page in pages for part in re.split(r"(?<=[.:;|])\s+|\n\n|\n- ", page)
-    )
-    texts = list(dict.fromkeys(text for text in parts if len(text) > 25))[:PASSAGES]
-    if not HEAVY:
-        return {text: HashEncoder(dimension=DRAWN).vector(text) for text in texts}
-    with closing(open_encoder(EncoderSettings(), network=False)) as encoder:
-        return dict(zip(texts, encoder.encode(texts), strict=True))
-
-
 @pytest.fixture
-def real(tmp_path: Path, vectors: dict[str, Vectors]) -> Callable[[Callable[[Path], Sink]], Home]:
-    """A home with an index of those passages in one sink."""
+def drawn(tmp_path: Path) -> Callable[[Callable[[Path], Sink]], Home]:
+    """A home with an index of these texts in one sink."""
 
     def build(sink: Callable[[Path], Sink]) -> Home:
-        home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), sink)
-        home.encoder = KnownEncoder(vectors)
-        commit(home.root, "p", [record for text in vectors for record in source(text, text)])
+        home = Home(tmp_path / "home", FolderRoot(tmp_path / "chunks"), sink)
+        home.encoder = ENCODER
+        commit(home.root, "p", [record for text in TEXTS for record in source(text, text)])
         home.rebuild()
         return home
 
@@ -100,11 +74,11 @@ def graph_of(home: Home, **settings: int) -> int:
 
 @pytest.mark.skipif(not HEAVY, reason="part of `make soak`")
 def test_sync_raises_the_recall_of_an_old_build_to_the_goal(
-    real: Callable[[Callable[[Path], Sink]], Home], vectors: dict[str, Vectors]
+    drawn: Callable[[Callable[[Path], Sink]], Home],
 ) -> None:
     """Also for readers that were open before."""
-    home = real(chroma)
-    assert graph_of(home) == ef_search(PASSAGES) > OLD
+    home = drawn(chroma)
+    assert graph_of(home) == ef_search(DOCUMENTS) > OLD
     assert recall_of(home).mean >= GOAL
     live = home.live()
     graph_of(home, **{EF_SEARCH: OLD})
@@ -113,19 +87,19 @@ def test_sync_raises_the_recall_of_an_old_build_to_the_goal(
         closing(required(sink, SupportsReader).reader(live.builds["chroma"])) as held,
     ):
         reader = required(held, SupportsNearest)
-        narrow = [reader.nearest(vector, NEAREST) for vector in islice(vectors.values(), 50)]
+        narrow = [reader.nearest(vector, NEAREST) for vector in QUESTIONS]
         low = recall_of(home)
         assert low.mean < GOAL
-        assert (low.is_low, low.questions, low.documents) == (True, 100, PASSAGES)
+        assert (low.is_low, low.questions, low.documents) == (True, 100, DOCUMENTS)
         assert recall_of(home) == low, "the same build gives the same number"
         assert home.verify().sinks["chroma"].settings == (EF_SEARCH,)
         assert home.plan_sync().settings == {"chroma": [EF_SEARCH]}
         done = home.sync()
         assert (done.sinks["chroma"].settings, done.sinks["chroma"].written) == ((EF_SEARCH,), 0)
-        assert (home.live(), graph_of(home)) == (live, ef_search(PASSAGES))
+        assert (home.live(), graph_of(home)) == (live, ef_search(DOCUMENTS))
         assert recall_of(home).mean >= GOAL
         held.refresh()
-        assert [reader.nearest(vector, NEAREST) for vector in islice(vectors.values(), 50)] != narrow
+        assert [reader.nearest(vector, NEAREST) for vector in QUESTIONS] != narrow
     verified = home.verify()
     assert verified.ok
     assert verified.sinks["chroma"].recall is None, "only if it was requested"
@@ -134,18 +108,18 @@ def test_sync_raises_the_recall_of_an_old_build_to_the_goal(
 
 @pytest.mark.skipif(not HEAVY, reason="its graph is that of the embedded build; CHUNKSINK_SOAK_HEAVY")
 def test_build_on_a_server_reaches_the_recall_goal(
-    real: Callable[[Callable[[Path], Sink]], Home], chroma_server: ChromaServer
+    drawn: Callable[[Callable[[Path], Sink]], Home], chroma_server: ChromaServer
 ) -> None:
-    assert recall_of(real(lambda _home: ChromaSink(Server(chroma_server.url)))).mean >= GOAL
+    assert recall_of(drawn(lambda _home: ChromaSink(Server(chroma_server.url)))).mean >= GOAL
 
 
 @pytest.mark.skipif(not HEAVY, reason="thousands of vectors in Meilisearch: in `make soak`")
 def test_meilisearch_reaches_the_recall_goal_with_more_candidates(
-    real: Callable[[Callable[[Path], Sink]], Home],
+    drawn: Callable[[Callable[[Path], Sink]], Home],
     meilisearch_server: MeilisearchServer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    home = real(meilisearch_in(meilisearch_server, f"recall-{token_hex(4)}"))
+    home = drawn(meilisearch_in(meilisearch_server, f"recall-{token_hex(4)}"))
     assert recall_of(home, "meilisearch").mean >= GOAL
     monkeypatch.setattr(meilisearch_reader, "_CANDIDATES", ((math.inf, 0),))
     assert recall_of(home, "meilisearch").mean < GOAL
@@ -175,7 +149,7 @@ def known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
     monkeypatch.setattr(SomeReader, "share", 1.0)
     monkeypatch.setattr(SomeReader, "vectors", 0)
     sink = SomeSink()
-    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), lambda _home: sink)
+    home = Home(tmp_path / "home", FolderRoot(tmp_path / "chunks"), lambda _home: sink)
     texts = [f"text {number}" for number in range(150)] + [f"text {number}" for number in range(10)]
     commit(home.root, "p", [record for place, text in enumerate(texts) for record in source(f"{place}.md", text)])
     home.rebuild()
@@ -224,7 +198,7 @@ def test_recall_of_an_incomplete_build_is_not_measured(known: Home) -> None:
 
 
 def test_recall_of_an_exact_search_is_not_measured(tmp_path: Path) -> None:
-    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), memory())
+    home = Home(tmp_path / "home", FolderRoot(tmp_path / "chunks"), memory())
     commit(home.root, "p", source("a.md", "a cat"))
     home.rebuild()
     assert home.verify(recall=True).sinks["memory"].recall is None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.embeddings.encoder import Vectors
 from chunksink.embeddings.errors import EndpointUnavailable
 from chunksink.embeddings.settings import EncoderSettings
@@ -26,7 +26,7 @@ OLD = source("docs/a.md", "poison", "fine")
 
 
 @pytest.fixture
-def home(tmp_path: Path, root: BusRoot) -> Home:
+def home(tmp_path: Path, root: FolderRoot) -> Home:
     home = Home(tmp_path / "home", root, memory())
     home.encoder = PoisonedEncoder(dimension=8)
     commit(root, "p1", [*OLD, *source("docs/b.md", "poison too")])
@@ -91,7 +91,7 @@ def test_refused_documents_of_a_held_source_do_not_wait_forever(home: Home) -> N
     assert len(home.verify().sinks["memory"].refused) == 2
 
 
-def test_rebuild_with_many_refusals_does_not_go_live(tmp_path: Path, root: BusRoot) -> None:
+def test_rebuild_with_many_refusals_does_not_go_live(tmp_path: Path, root: FolderRoot) -> None:
     home = Home(tmp_path / "other", root, memory())
     texts = [f"text {number}" for number in range(30)]
     commit(root, "p1", source("docs/a.md", *texts))
@@ -114,7 +114,7 @@ def test_rebuild_with_many_refusals_does_not_go_live(tmp_path: Path, root: BusRo
     assert len(home.contents()["memory"]) == 30
 
 
-def test_first_build_with_refusals_goes_live(tmp_path: Path, root: BusRoot) -> None:
+def test_first_build_with_refusals_goes_live(tmp_path: Path, root: FolderRoot) -> None:
     home = Home(tmp_path / "other", root, memory())
     home.encoder = PoisonedEncoder(dimension=8)
     commit(root, "p1", source("docs/a.md", *[f"poison {number}" for number in range(30)], "fine"))

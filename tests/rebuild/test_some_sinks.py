@@ -9,32 +9,23 @@ from pathlib import Path
 
 import pytest
 
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.rebuild.errors import OtherModel
 from chunksink.rebuild.state import NO_MODEL, State
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.errors import Refused
-from chunksink.sinks.jsonl import JsonlSink
 from chunksink.sinks.meilisearch import MeilisearchSink
 from tests.conftest import sampled
 from tests.embeddings.helpers import HashEncoder
 from tests.engines.servers import MeilisearchServer
 from tests.support.bus import commit, projected, source
 from tests.support.home import Home
-from tests.support.local_engines import ENGINES, chroma, fts
+from tests.support.local_engines import ENGINES, chroma, eager_jsonl, fts, jsonl
 from tests.support.public_index import meilisearch_in, texts_in
 from tests.support.watched_sinks import Moment, raising, watching
 
 ALL = frozenset({"meilisearch", "fts", "chroma", "jsonl"})
 CATS, DOGS = source("docs/a.md", "a cat"), source("docs/a.md", "a dog", version="2")
-
-
-class EagerJsonl(JsonlSink):
-    wants_vectors = True
-
-
-def eager_jsonl(home: Path) -> Sink:
-    return EagerJsonl(home / "jsonl")
 
 
 @pytest.fixture(autouse=True)
@@ -53,7 +44,7 @@ def server_sink(
 
 
 def home_in(tmp_path: Path, *makers: Callable[[Path], Sink]) -> Home:
-    home = Home(tmp_path / "home", BusRoot(tmp_path / "chunks"), *makers)
+    home = Home(tmp_path / "home", FolderRoot(tmp_path / "chunks"), *makers)
     commit(home.root, "p1", CATS)
     return home
 
@@ -107,10 +98,6 @@ def test_sink_without_vectors_has_no_model_to_mix(tmp_path: Path) -> None:
     only(home, chroma).rebuild(keep=ALL)
     assert home.live().model.fingerprint == home.encoder.fingerprint
     assert home.contents() == {"fts": projected(CATS), "chroma": projected(CATS)}
-
-
-def jsonl(home: Path) -> Sink:
-    return JsonlSink(home / "jsonl")
 
 
 def begun(home: Home, sink: str) -> dict[str, str]:

@@ -176,7 +176,6 @@ def changed(root: BusRoot, home: Home, small_batches: None) -> Home:
 ALL = FamilyCounts(added=1, changed=3, removed=1, unchanged=1)
 
 
-@pytest.mark.promise(2)
 @pytest.mark.parametrize("call", ["replace", "flush"])
 def test_sources_taken_by_no_engine_are_not_counted(changed: Home, call: str) -> None:
     nothing = FamilyCounts(unchanged=1)
@@ -188,7 +187,6 @@ def test_sources_taken_by_no_engine_are_not_counted(changed: Home, call: str) ->
     assert chunks(changed.sync()) == (8, 2), "the rest is counted by the run that writes it"
 
 
-@pytest.mark.promise(2)
 def test_sources_taken_by_one_engine_are_counted(changed: Home) -> None:
     outcome = changed.sync(wrap=failing("fts", call="flush", number=2))
     assert (outcome.families, chunks(outcome)) == (ALL, (8, 2))
@@ -201,7 +199,6 @@ def test_sources_taken_by_one_engine_are_counted(changed: Home) -> None:
     assert (again.families.added + again.families.changed, again.families.removed) == (3, 1)
 
 
-@pytest.mark.promise(2)
 def test_work_done_before_the_bus_moved_is_counted(
     root: BusRoot, home: Home, monkeypatch: pytest.MonkeyPatch, small_batches: None
 ) -> None:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
 
 import pytest
 
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.rebuild.errors import HomeLocked
-from chunksink.rebuild.locks import held_locks, writing
+from chunksink.rebuild.locks import WriterLock, held_locks
 from chunksink.rebuild.report import RunOutcome
 from chunksink.sinks.contract import Sink
 from tests.conftest import HEAVY, ROOT, sampled
@@ -27,18 +27,17 @@ from tests.support.watched_sinks import Moment, watching
 
 pytestmark = pytest.mark.promise(9)
 
-ROUNDS = int(os.environ.get("CHUNKSINK_SOAK_ROUNDS", "1"))
-PROCESSES = [2, 8] if HEAVY or ROUNDS > 1 else [2]
+ROUNDS, PROCESSES = (50, [2, 8]) if HEAVY else (1, [2])
 RUN = """
 import sys
 from pathlib import Path
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.rebuild import locks
 from chunksink.rebuild.errors import HomeLocked
 from tests.support.local_engines import chroma, fts
 from tests.support.home import Home
 
-home = Home(Path(sys.argv[1]), BusRoot(Path(sys.argv[2])), fts, chroma)
+home = Home(Path(sys.argv[1]), FolderRoot(Path(sys.argv[2])), fts, chroma)
 try:
     home.rebuild() if sys.argv[3] == "rebuild" else home.sync()
 except HomeLocked as error:
@@ -47,7 +46,7 @@ except HomeLocked as error:
 HELD_UP = """
 import sys
 from pathlib import Path
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from tests.support.local_engines import fts
 from tests.support.home import Home
 from tests.support.watched_sinks import Moment, watching
@@ -56,12 +55,12 @@ def pause():
     print("writing", flush=True)
     sys.stdin.readline()
 
-Home(Path(sys.argv[1]), BusRoot(Path(sys.argv[2])), fts).sync(wrap=watching("fts", Moment("replace", 1, pause)))
+Home(Path(sys.argv[1]), FolderRoot(Path(sys.argv[2])), fts).sync(wrap=watching("fts", Moment("replace", 1, pause)))
 """
 
 
 @pytest.fixture
-def home(tmp_path: Path, root: BusRoot) -> Home:
+def home(tmp_path: Path, root: FolderRoot) -> Home:
     return Home(tmp_path / "home", root, fts)
 
 
@@ -71,7 +70,10 @@ def start(home: Home, command: str) -> subprocess.Popen[str]:
 
 
 @pytest.mark.parametrize("processes", PROCESSES)
-def test_many_concurrent_runs_end_as_documented(processes: int, embedded_home: Home) -> None:
+def test_many_concurrent_runs_end_as_documented(
+    processes: int, embedded_home: Home, record_property: Callable[[str, object], None]
+) -> None:
+    record_property("rounds", ROUNDS)
     commit(embedded_home.root, "p1", source("docs/a.md", "before"))
     embedded_home.rebuild()
     for number in range(ROUNDS):
@@ -102,7 +104,7 @@ def test_stopped_run_keeps_its_lock_and_continues(home: Home) -> None:
         assert process.stdout.readline() == "writing\n"
         process.send_signal(signal.SIGSTOP)
         try:
-            with pytest.raises(HomeLocked), writing(home.folder, wait_seconds=0.5):
+            with pytest.raises(HomeLocked), WriterLock(home.folder)(0.5):
                 pass
             assert home.contents() == {"fts": projected(before)}
         finally:

@@ -1,10 +1,7 @@
-"""Tenants are separate in hits, neighbours, chunks by id, facets and counts.
+"""Tenants are separate in hits, neighbours, chunks by id, facets and counts."""
 
-CHUNKSINK_SOAK_QUERIES is the number of random questions.
-"""
-
-import os
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,10 +13,11 @@ from chunksink.search.neighbours import get
 from chunksink.search.query import search
 from chunksink.search.question import Mode, Question
 from chunksink.sinks.document import Document
+from tests.conftest import HEAVY
 from tests.search.support import MODES, family, legs_over
 
 TENANTS = ("acme", "globex", "initech")
-QUERIES = int(os.environ.get("CHUNKSINK_SOAK_QUERIES", "40"))
+QUERIES = 10_000 if HEAVY else 100
 WORDS = ("cat", "boat", "tax", "feline", "ship", "levy", "kitten")
 TEXTS = [" ".join(random.Random(number).choices(WORDS, k=5)) for number in range(6)]
 
@@ -37,8 +35,11 @@ def documents(hits: object) -> list[Document]:
 
 
 @pytest.mark.promise(11)
-def test_search_never_returns_documents_of_another_tenant(legs: Legs) -> None:
+def test_search_never_returns_documents_of_another_tenant(
+    legs: Legs, record_property: Callable[[str, object], None]
+) -> None:
     """All texts are identical, so only the tenant differs. Some filters ask for other tenants."""
+    record_property("questions", QUERIES)
     drawn = random.Random(7)
     foreign_keys = {tenant: OWNED[tenant][0].documents[0].tenant_key for tenant in TENANTS}
     for _ in range(QUERIES):

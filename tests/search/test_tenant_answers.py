@@ -12,7 +12,7 @@ import pytest
 
 from chunksink.search.access import Access
 from chunksink.search.filters import parse_filters, parse_sort
-from chunksink.search.legs import EngineLeg, KeywordLeg, Legs
+from chunksink.search.legs import EngineLeg, KeywordLeg, Legs, SemanticLeg
 from chunksink.search.query import search
 from chunksink.search.question import Mode, Question
 from chunksink.settings.fields import FieldOptions
@@ -21,9 +21,11 @@ from chunksink.sinks.custom_fields import FieldSet
 from chunksink.sinks.document import Family
 from chunksink.sinks.errors import InvalidFilter
 from chunksink.sinks.meilisearch import MeilisearchSink
+from chunksink.sinks.postgres import PostgresOptions
+from chunksink.sinks.postgres.sink import PostgresSink
 from chunksink.sinks.reader import Filter
 from tests.conftest import examples, sampled
-from tests.engines.servers import MeilisearchServer
+from tests.engines.servers import MeilisearchServer, PostgresServer
 from tests.search.support import DIMENSIONS, MODES, family, legs_over, meaning
 from tests.support.meilisearch import SETTINGS
 
@@ -124,6 +126,7 @@ def assert_same(alone: Legs, crowded: Legs, mode: Mode, *, number: int = QUERIES
     for _ in range(number):
         question = random_question(drawn, mode)
         expected = answer(alone, question)
+        assert expected["unavailable"] == {}
         found += len(expected["hits"])
         assert json.dumps(answer(crowded, question)) == json.dumps(expected), question
     assert found > number
@@ -159,6 +162,34 @@ def test_no_condition_shows_values_of_other_tenants(embedded: tuple[Legs, Legs],
     for name in ("fields.owner') label, documents --", "fields.owner', tenant_key"):
         with pytest.raises(InvalidFilter):
             search(crowded, replace(question, facets=(name,)), Access(OWN, required=True))
+
+
+@contextmanager
+def postgres_legs(server: PostgresServer, schema: str, families: list[Family]) -> Iterator[Legs]:
+    with closing(PostgresSink(PostgresOptions(server.url, schema=schema))) as sink:
+        with closing(sink.create(Marker("home", schema, 1), DIMENSIONS)) as build:
+            build.replace(families)
+            assert build.flush() == []
+        with closing(sink.reader(schema)) as reader:
+            yield Legs(
+                KeywordLeg(reader, "postgres", schema), SemanticLeg(reader, meaning, "postgres", schema), unavailable={}
+            )
+
+
+@pytest.fixture(scope="module")
+def in_postgres(postgres_server: PostgresServer) -> Iterator[tuple[Legs, Legs]]:
+    own = drawn_families(OWN, 40, WORDS)
+    with (
+        postgres_legs(postgres_server, "alone", together(own, [])) as alone,
+        postgres_legs(postgres_server, "crowded", together(own, crowd())) as crowded,
+    ):
+        yield alone, crowded
+
+
+@pytest.mark.promise(11)
+@pytest.mark.parametrize("mode", MODES)
+def test_postgres_answers_do_not_depend_on_other_tenants(in_postgres: tuple[Legs, Legs], mode: Mode) -> None:
+    assert_same(*in_postgres, mode)
 
 
 @contextmanager

@@ -21,10 +21,12 @@ from chunksink.sinks.custom_fields import MAX_MEMBERS_OF_ALL_LISTS, MAX_METADATA
 from chunksink.sinks.document import Document, Family
 from chunksink.sinks.fts import FtsSink
 from chunksink.sinks.jsonl import JsonlSink
+from chunksink.sinks.postgres import PostgresOptions
+from chunksink.sinks.postgres.sink import PostgresSink
 from chunksink.sinks.projection import PROJECTION_VERSION, fields_in, project_family, projection_id
 from chunksink.sinks.reader import Filter
 from tests.conftest import HEAVY
-from tests.engines.servers import MeilisearchServer
+from tests.engines.servers import MeilisearchServer, PostgresServer
 from tests.support.capabilities import required
 from tests.support.chunks import JUNK, chunk
 from tests.support.meilisearch import served
@@ -203,12 +205,15 @@ FILTERS = st.one_of(
 
 
 @pytest.fixture(scope="module")
-def engines(tmp_path_factory: pytest.TempPathFactory, meilisearch_server: MeilisearchServer) -> Iterator[list[Any]]:
+def engines(
+    tmp_path_factory: pytest.TempPathFactory, meilisearch_server: MeilisearchServer, postgres_server: PostgresServer
+) -> Iterator[list[Any]]:
     """An empty build of each engine that answers filters."""
     folder = tmp_path_factory.mktemp("engines")
     with ExitStack() as stack:
         server = stack.enter_context(contextmanager(served)(meilisearch_server))
-        sinks = [FtsSink(folder), EmbeddedChromaSink(folder), server.sink()]
+        postgres = PostgresSink(PostgresOptions(postgres_server.url, schema="fields"))
+        sinks = [FtsSink(folder), EmbeddedChromaSink(folder), server.sink(), postgres]
         for sink in sinks:
             stack.callback(sink.close)
         yield [(sink, stack.enter_context(closing(sink.create(marker(), DIMENSIONS)))) for sink in sinks]

@@ -1,6 +1,6 @@
 """Runs the long forms of the tests, and records what ran and how it ended in bench/soak.md.
 
-python -m tests.soak [--quick] [--only NAME]
+python -m tests.soak [--only NAME]
 """
 
 from __future__ import annotations
@@ -45,65 +45,42 @@ def say(line: str) -> None:
     sys.stdout.flush()
 
 
-def tests(*arguments: str, noted: Counter[str] | None = None, **variables: str) -> tuple[str, bool]:
-    """Run some tests in a separate process, and return how many there were. Their records are added to `noted`."""
+def tests(*arguments: str) -> tuple[str, bool]:
+    """Run the long form of some tests in a separate process. Return how many there were, and what they recorded."""
     with tempfile.TemporaryDirectory() as folder:
         results = Path(folder) / "tests.xml"
         options = [f"--junitxml={results}", "-o", "junit_family=xunit1"]  # the newer kind of report has no properties
-        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options, *arguments]
-        code = subprocess.run(command, cwd=ROOT, env={**os.environ, **variables}, check=False).returncode
+        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-n", PROCESSES, *options, *arguments]
+        variables = {**os.environ, "CHUNKSINK_SOAK_HEAVY": "1"}
+        code = subprocess.run(command, cwd=ROOT, env=variables, check=False).returncode
         suite = next(ElementTree.parse(results).iter("testsuite")) if results.exists() else ElementTree.Element("none")
+    recorded: Counter[str] = Counter()
     for each in suite.iter("property"):
-        if noted is not None:
-            noted[each.attrib["name"]] += int(each.attrib["value"])
+        recorded[each.attrib["name"]] += int(each.attrib["value"])
     total, wrong, skipped = (
         sum(int(suite.get(name, 0)) for name in names) for names in (("tests",), ("failures", "errors"), ("skipped",))
     )
     counts = f"{total:,} tests" + (f", {wrong} failed" if wrong else "") + (f", {skipped} skipped" if skipped else "")
-    return counts, code == 0
+    return ", ".join([counts, *(f"{number:,} {what}" for what, number in recorded.items())]), code == 0
 
 
-def steps(quick: bool) -> tuple[str, bool]:
-    some = ["-k", "sync-Receipts or sync-Fts"] if quick else []
-    return tests("tests/crash", "-n", PROCESSES, *some, CHUNKSINK_SOAK_KILLS="1", CHUNKSINK_SOAK_HEAVY="1")
-
-
-def killed(beside: str, times: int, quick: bool) -> tuple[str, bool]:
+def killed(beside: str, times: int) -> tuple[str, bool]:
     seed = int(time.time())
     with run_meilisearch() if beside == "meilisearch" else nullcontext() as server:
         try:
-            return instants.run(times // 8 if quick else times, seed, say, beside, server), True
+            return instants.run(times, seed, say, beside, server), True
         except Exception:  # any error: the other forms run all the same
             traceback.print_exc()
             return f"did not converge, seed {seed}", False
 
 
-def sequences(file: str, quick: bool) -> tuple[str, bool]:
-    number = 1_000 if quick else 10_000
-    noted: Counter[str] = Counter()
-    counts, ok = tests(f"tests/rebuild/{file}", "-n", PROCESSES, noted=noted, CHUNKSINK_SOAK_SEQUENCES=str(number))
-    done = f"{noted['sequences']:,} sequences of {noted['edits']:,} edits, compared after {noted['runs']:,} runs"
-    return done if ok else f"{done}, {counts}", ok
+MACHINE, ENGINES = "tests/rebuild/test_machine.py", "tests/rebuild/test_machine_engines.py"
+TENANTS, RACES = "tests/search/test_access.py", "tests/rebuild/test_writers.py"
+FAULTS, STEPS = "tests/faults", "tests/crash"
 
 
-def tenants(quick: bool) -> tuple[str, bool]:
-    number = 1_000 if quick else 10_000
-    counts, ok = tests("tests/search/test_access.py", CHUNKSINK_SOAK_QUERIES=str(number))
-    return f"{number:,} questions of three tenants with the same texts, {counts}", ok
-
-
-def races(quick: bool) -> tuple[str, bool]:
-    rounds = 5 if quick else 50
-    counts, ok = tests("tests/rebuild/test_writers.py", "-n", PROCESSES, CHUNKSINK_SOAK_ROUNDS=str(rounds))
-    return f"{rounds} rounds of 2 and of 8 processes, {counts}", ok
-
-
-def faults(quick: bool) -> tuple[str, bool]:
-    every = "" if quick else "1"
-    return tests("tests/faults", "-n", PROCESSES, "--dist", "loadfile", CHUNKSINK_SOAK_FAULTS=every)
-
-
-def heavy(quick: bool) -> tuple[str, bool]:
+def heavy() -> tuple[str, bool]:
+    """Every other file with a long form."""
     names = (
         r"tests\.conftest import .*\b(HEAVY|examples|sampled)",
         r"tests\.journey\.support import .*\bchunksink",  # forked outside the soak
@@ -111,65 +88,53 @@ def heavy(quick: bool) -> tuple[str, bool]:
     )
     shortened = re.compile(rf"^from ({'|'.join(names)})\b", re.MULTILINE)
     files = sorted(
-        str(path.relative_to(ROOT))
-        for path in TESTS.rglob("test_*.py")
-        if path.parent.name != "crash" and shortened.search(path.read_text())  # these are `steps`
+        str(path.relative_to(ROOT)) for path in TESTS.rglob("test_*.py") if shortened.search(path.read_text())
     )
-    several = ("-n", PROCESSES, "--dist", "loadfile")
-    return tests(*files[: 2 if quick else None], *several, CHUNKSINK_SOAK_HEAVY="1")
+    forms = (MACHINE, ENGINES, TENANTS, RACES, FAULTS, STEPS)
+    return tests(*(file for file in files if not file.startswith(forms)), "--dist", "loadfile")
 
 
-Form = tuple[str, str, Callable[[bool], tuple[str, bool]]]
 KILLED = "killed at random instants, fts and"
-FORMS: dict[str, Form] = {
-    "instants": (f"{KILLED} jsonl", "an eighth", partial(killed, "jsonl", 200)),
-    "chroma": (f"{KILLED} a real Chroma in its folder", "an eighth", partial(killed, "chroma", 40)),
-    "meilisearch": (f"{KILLED} a real Meilisearch", "an eighth", partial(killed, "meilisearch", 25)),
-    "machine": ("random sequences of edits against a plain dict", "a tenth", partial(sequences, "test_machine.py")),
-    "engines": (
-        "such sequences in a real Chroma and a real Meilisearch",
-        "a tenth",
-        partial(sequences, "test_machine_engines.py"),
-    ),
-    "tenants": ("tenants are apart in every answer", "a tenth", tenants),
-    "races": ("many processes on one home", "a tenth", races),
-    "heavy": ("what is too long for every day: large batches, every byte, every sign", "two files", heavy),
+FORMS: dict[str, tuple[str, Callable[[], tuple[str, bool]]]] = {
+    "instants": (f"{KILLED} jsonl", partial(killed, "jsonl", 200)),
+    "chroma": (f"{KILLED} a real Chroma in its folder", partial(killed, "chroma", 40)),
+    "meilisearch": (f"{KILLED} a real Meilisearch", partial(killed, "meilisearch", 25)),
+    "machine": ("random sequences of edits against a plain dict", partial(tests, MACHINE)),
+    "engines": ("such sequences in a real Chroma and a real Meilisearch", partial(tests, ENGINES)),
+    "tenants": ("tenants are apart in every answer", partial(tests, TENANTS)),
+    "races": ("2 and 8 processes on one home", partial(tests, RACES)),
+    "heavy": ("what is too long for every day: large batches, every byte, every sign", heavy),
     "faults": (
         "every network fault, a killed and a starved server at every place, disks full at every size",
-        "some",
-        faults,
+        partial(tests, FAULTS, "--dist", "loadfile"),
     ),
-    "steps": ("killed, stopped and starved before and after every named step and call", "some of them", steps),
+    "steps": ("killed, stopped and starved before and after every named step and call", partial(tests, STEPS)),
 }
-"""What each is, what of it a quick run does, and what runs it."""
+"""What each is, and what runs it."""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="about a tenth of it")
     parser.add_argument("--only", choices=FORMS, metavar="NAME", help=f"one of {', '.join(FORMS)}; writes no report")
     arguments = parser.parse_args()
     commit = state_of_the_code()
     began = datetime.now(UTC)
     ended = []
-    for name, (what, share, form) in FORMS.items():
+    for name, (what, form) in FORMS.items():
         if arguments.only in (None, name):
             say(f"{name}: {what}")
             started = time.monotonic()
-            counts, ok = form(arguments.quick)
-            title = f"{what} ({share})" if arguments.quick else what
-            ended.append(Ended(title, counts, time.monotonic() - started, ok))
+            counts, ok = form()
+            ended.append(Ended(what, counts, time.monotonic() - started, ok))
             say(f"{name}: {counts}, {ended[-1].seconds:.0f} s, {'ok' if ok else 'FAILED'}")
         if arguments.only is None:  # after each form, so that an aborted run shows what it has done
-            REPORT.write_text(report(ended, commit, began, quick=arguments.quick), encoding="utf-8")
+            REPORT.write_text(report(ended, commit, began), encoding="utf-8")
     return 0 if all(one.ok for one in ended) else 1
 
 
-def report(ended: list[Ended], commit: str, began: datetime, *, quick: bool) -> str:
+def report(ended: list[Ended], commit: str, began: datetime) -> str:
     missing = ", ".join(f"`{name}`" for name in list(FORMS)[len(ended) :])
-    kind = "A quick run: a part of each form only, as the table says" if quick else "A full run"
-    if missing:
-        kind = f"A run that was stopped before {missing}"
+    kind = f"A run that was stopped before {missing}" if missing else "A full run"
     rows = [
         f"| {one.what} | {one.counts} | {one.seconds:,.0f} s | {'ok' if one.ok else '**failed**'} |" for one in ended
     ]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import httpx
 
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.sinks.chroma import ChromaReader, EmbeddedChromaSink, handle
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.fts.sink import FILE
@@ -26,7 +26,7 @@ SETTINGS = Path(__file__).parents[2] / "meilisearch-settings.json"
 _MANY = 1000
 
 
-def home_in(folder: Path, root: BusRoot, beside: str, server: MeilisearchServer | None) -> Home:
+def home_in(folder: Path, root: FolderRoot, beside: str, server: MeilisearchServer | None) -> Home:
     """A home of fts and of another engine: both embedded, or the other one a real server with vectors."""
     if beside == "jsonl":
         return home_of_files(folder, root)
@@ -37,9 +37,7 @@ def home_in(folder: Path, root: BusRoot, beside: str, server: MeilisearchServer 
         makers[beside] = chroma
     elif server is not None:
         makers[beside] = partial(meilisearch, server)
-    home = Home(folder, root, *makers.values())
-    home.open_sink = lambda name: makers[name](folder)  # type: ignore[method-assign]
-    return home
+    return Home(folder, root, *makers.values(), engines=makers)
 
 
 def meilisearch(server: MeilisearchServer, home: Path) -> Sink:

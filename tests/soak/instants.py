@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from chunksink.chunkbus.chunk import Record
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.rebuild import executor
 from chunksink.sinks.capabilities import SupportsPrepare, capability
 from tests.crash.homes import committed_texts
@@ -39,7 +39,7 @@ FORKING.set_forkserver_preload([__name__, reader.__name__, "chromadb"])
 
 
 def _run_once(
-    folder: Path, root: BusRoot, beside: str, server: MeilisearchServer | None, command: str, began: Connection
+    folder: Path, root: FolderRoot, beside: str, server: MeilisearchServer | None, command: str, began: Connection
 ) -> None:
     executor.EMBEDDED_AT_ONCE = executor.WRITTEN_AT_ONCE = 4
     home = home_in(folder, root, beside, server)
@@ -60,7 +60,7 @@ def _prepared(sink: Any) -> Any:
 class Bus:
     """Three partitions. In every round some sources are edited, added or removed."""
 
-    def __init__(self, root: BusRoot, rng: random.Random) -> None:
+    def __init__(self, root: FolderRoot, rng: random.Random) -> None:
         self.root = root
         self._rng = rng
         self._clock = 0
@@ -73,7 +73,7 @@ class Bus:
         return set(map(parent_of, self._sources))
 
     def move_on(self) -> set[str]:
-        """The output of the process since the last call."""
+        """Edit, add and remove some sources. Returns the new texts."""
         new: set[str] = set()
         for name in self._rng.sample(sorted(self._sources), 8):
             new |= self._edit(name)
@@ -155,7 +155,7 @@ class Rounds:
         drop_builds(self._home)
 
     def _home_in(self, name: str) -> Home:
-        return home_in(self._folder / name, BusRoot(self._folder / "chunks"), self._beside, self._server)
+        return home_in(self._folder / name, FolderRoot(self._folder / "chunks"), self._beside, self._server)
 
     def _digests(self, home: Home) -> dict[str, str]:
         verified = home.verify(deep=self._beside != "jsonl")  # these files have no vectors

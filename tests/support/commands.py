@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import click
 
-from chunksink.cli import cli
+from chunksink.command_line.cli import cli
 
 
 def commands(group: click.Group = cli, *before: str) -> Iterator[tuple[str, click.Command]]:

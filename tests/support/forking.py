@@ -4,10 +4,11 @@ import multiprocessing
 import os
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+
+from tests.support.waiting import eventually
 
 FORKING = multiprocessing.get_context("forkserver")
 # All tests of a process share one server, which imports only the last of such lists.
@@ -18,7 +19,7 @@ FORKING.set_forkserver_preload(
         "chunksink.sinks.chroma",
         "chunksink.sinks.fts.sink",
         "chunksink.sinks.jsonl",
-        "chunksink.cli",
+        "chunksink.command_line.cli",
         "chunksink.embeddings.openvino_runtime",
         "chunksink.index",
         "httpx",
@@ -61,7 +62,5 @@ def _redirected(outputs: list[Path], function: Callable[..., None], arguments: t
 
 def wait_until_stopped(process: BaseProcess) -> None:
     """Wait until SIGSTOP has stopped the process."""
-    until = time.monotonic() + 60
-    while Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
-        assert time.monotonic() < until, "it never came by that"
-        time.sleep(0.01)
+    stat = Path(f"/proc/{process.pid}/stat")
+    eventually(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T")

@@ -1,6 +1,6 @@
 """A home with real sinks, and ways to run and inspect it."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from chunksink.chunkbus.findings import Finding
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.chunkbus.runlog import RunLog
 from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.encoder import Vectors
@@ -37,6 +37,7 @@ from tests.embeddings.helpers import HashEncoder
 from tests.support.local_engines import ENGINES
 
 Wrap = Callable[[Sink], Sink]
+Engines = Mapping[str, Callable[[Path], Sink]]
 
 
 @contextmanager
@@ -104,7 +105,7 @@ class RebuildResult:
 class CatalogProbe:
     """A catalog in its own home, with queries for tests."""
 
-    def __init__(self, home: Path, root: BusRoot) -> None:
+    def __init__(self, home: Path, root: FolderRoot) -> None:
         self.state = State(home)
         self.catalog = Catalog(self.state)
         self._root = root
@@ -131,7 +132,11 @@ class OneEmbedder:
 class Home:
     """A home folder and its sinks. Each run creates its sinks, as every process does."""
 
-    def __init__(self, folder: Path, root: BusRoot, *makers: Callable[[Path], Sink]) -> None:
+    def __init__(
+        self, folder: Path, root: FolderRoot, *makers: Callable[[Path], Sink], engines: Engines | None = None
+    ) -> None:
+        """`engines` opens sinks that this home does not write any more."""
+        self.engines = ENGINES if engines is None else engines
         self.folder = folder
         self.root = root
         self.makers = makers
@@ -156,7 +161,7 @@ class Home:
                     intake=Intake(self.root, state, on_finding=self.findings.append),
                     reader=FamilyReader(self.root, catalog),
                     sinks={sink.name: sink for sink in sinks},
-                    open_sink=self.open_sink,
+                    open_sink=lambda name: self.engines[name](self.folder),
                     embedders=Embedders(config, stack, EncoderPool()),
                     lock=WriterLock(self.folder),
                     rebuild_lock=RebuildLock(self.folder),
@@ -212,10 +217,6 @@ class Home:
     def verify(self, *, deep: bool = False, recall: bool = False, wrap: Wrap = lambda sink: sink) -> VerifyReport:
         with self.session(wrap) as session, self.embedder() as embedder:
             return verify(replace(session, embedders=OneEmbedder(embedder)), deep=deep, recall=recall)
-
-    def open_sink(self, name: str) -> Sink:
-        """Opens sinks that this home does not write any more."""
-        return ENGINES[name](self.folder)
 
     def live(self) -> Generation:
         with State.existing(self.folder) as state:

@@ -24,6 +24,14 @@ def eager(home: Path) -> Sink:
     return Eager(home / "fts")
 
 
+class EagerJsonl(JsonlSink):
+    wants_vectors = True
+
+
+def eager_jsonl(home: Path) -> Sink:
+    return EagerJsonl(home / "jsonl")
+
+
 def chroma(home: Path) -> Sink:
     return EmbeddedChromaSink(home / "chroma")
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from chunksink.chunkbus.chunk import Record
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.chunkbus.manifest import Tombstone
 from chunksink.sinks.projection import project_family
 from tests.support.bus import commit, parent_of, source
@@ -62,7 +62,7 @@ class Begun:
 
 
 def home_in(folder: Path, memory: MemorySink) -> Home:
-    return Home(folder / "home", BusRoot(folder / "chunks"), fts, lambda _home: memory)
+    return Home(folder / "home", FolderRoot(folder / "chunks"), fts, lambda _home: memory)
 
 
 def copied(sink: MemorySink) -> MemorySink:

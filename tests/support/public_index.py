@@ -4,10 +4,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from chunksink.chunkbus.chunk import Record
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.sinks.meilisearch import MeilisearchSink
 from tests.engines.servers import MeilisearchServer
-from tests.support.home import Home
+from tests.support.home import Engines, Home
 from tests.support.local_engines import fts
 from tests.support.meilisearch import SETTINGS
 
@@ -20,9 +20,8 @@ def meilisearch_in(
 
 def home_with(folder: Path, sink: Callable[[Path], MeilisearchSink], chunks: Path | None = None) -> Home:
     """A home with this index and its own keyword index."""
-    home = Home(folder / "home", BusRoot(chunks or folder / "chunks"), fts, sink)
-    home.open_sink = lambda name: {"fts": fts, "meilisearch": sink}[name](home.folder)  # type: ignore[method-assign]
-    return home
+    engines: Engines = {"fts": fts, "meilisearch": sink}
+    return Home(folder / "home", FolderRoot(chunks or folder / "chunks"), *engines.values(), engines=engines)
 
 
 def server_sink(home: Home) -> MeilisearchSink:

@@ -7,7 +7,7 @@ import pytest
 
 from chunksink.chunkbus.canonical import chunk_object_hash, text_hash
 from chunksink.chunkbus.chunk import Record
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.chunkbus.manifest import ManifestProducer
 from chunksink.chunkbus.writer import PartitionWriter
 from chunksink.ingest.checklist import find_breaches, find_problems
@@ -41,9 +41,9 @@ def test_each_rule_can_be_broken(change: Change, problem: str) -> None:
     assert any(problem in found for found in find_problems(records, Policy()))
 
 
-def partition(folder: Path, records: list[Record]) -> BusRoot:
+def partition(folder: Path, records: list[Record]) -> FolderRoot:
     """A valid partition with changed chunks."""
-    root = BusRoot(folder)
+    root = FolderRoot(folder)
     with PartitionWriter(root, "markdown") as writer:
         for record in records:
             record["hashes"] = {"text_hash": text_hash(record["text"])}

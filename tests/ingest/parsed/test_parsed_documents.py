@@ -260,7 +260,6 @@ def test_order_and_numbers_follow_lineage_then_path_then_index(tmp_path: Path) -
     assert [chunk["metadata"]["neighbors"] for chunk in chunks[2:4]] == [["chunk_0004"], ["chunk_0003"]]
 
 
-@pytest.mark.promise(1)
 def test_order_of_the_lines_changes_no_byte(tmp_path: Path) -> None:
     documents = [parsed(f"{n % 3}/{n}.md", heading("H"), paragraph(sentences(60, n))) for n in range(12)]
     outputs = set()

@@ -20,6 +20,7 @@ from tests.search.page.support import (
     degraded,
     site_over,
 )
+from tests.support.waiting import eventually
 
 
 def test_request_without_an_index_names_the_command_to_run(legs: Legs) -> None:
@@ -114,11 +115,11 @@ def test_readyz_reports_unavailable_if_the_search_hangs(legs: Legs, monkeypatch:
     release = threading.Event()
     release.set()
     with client_of(make_app(site_over(LegAnswers(legs, before=lambda: release.wait(20))))) as client:
-        wait_for(client, (200, {"status": "ok", "reason": None, "unavailable": []}))
+        eventually(lambda: ready(client) == (200, {"status": "ok", "reason": None, "unavailable": []}))
         release.clear()
-        wait_for(client, (503, {"status": "unavailable", "reason": "timeout", "unavailable": []}))
+        eventually(lambda: ready(client) == (503, {"status": "unavailable", "reason": "timeout", "unavailable": []}))
         release.set()
-        wait_for(client, (200, {"status": "ok", "reason": None, "unavailable": []}))
+        eventually(lambda: ready(client) == (200, {"status": "ok", "reason": None, "unavailable": []}))
 
 
 def test_healthz_asks_no_engine(legs: Legs) -> None:
@@ -135,24 +136,15 @@ def test_healthz_asks_no_engine(legs: Legs) -> None:
         release.set()
 
 
-def wait_for(client: TestClient, expected: tuple[int, Any]) -> None:
-    """Ask /readyz until it answers this."""
-    for _ in range(200):
-        answer = client.get("/readyz")
-        if (answer.status_code, answer.json()) == expected:
-            return
-        time.sleep(0.02)
-    raise AssertionError(f"/readyz never answered {expected}")
+def ready(client: TestClient) -> tuple[int, Any]:
+    answer = client.get("/readyz")
+    return answer.status_code, answer.json()
 
 
 def readiness_of(client: TestClient) -> tuple[int, Any]:
     """The first answer of /readyz after `starting`."""
-    for _ in range(200):
-        answer = client.get("/readyz")
-        if answer.json()["status"] != "starting":
-            return answer.status_code, answer.json()
-        time.sleep(0.05)
-    raise AssertionError("/readyz did not finish starting")
+    eventually(lambda: ready(client)[1]["status"] != "starting")
+    return ready(client)
 
 
 def test_too_many_requests_are_refused(legs: Legs, monkeypatch: pytest.MonkeyPatch) -> None:

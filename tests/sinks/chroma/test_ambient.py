@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from chunksink.chunkbus.layout import BusRoot
-from chunksink.exits import Exit
+from chunksink.chunkbus.folder_partitions import FolderRoot
+from chunksink.command_line.exits import Exit
 from chunksink.sinks.chroma import ChromaSink, EmbeddedChromaSink, Server
 from chunksink.sinks.conformance.samples import DIMENSIONS, hashes_in, hashes_of, marker
-from tests.conftest import HEAVY, sampled
+from tests.conftest import HEAVY
 from tests.embeddings.endpoint import serve
 from tests.engines.servers import ChromaServer
 from tests.journey.support import chunksink, newly_started
@@ -100,7 +100,7 @@ def test_other_clients_of_the_folder_may_have_their_own_settings(tmp_path: Path,
 
 @pytest.mark.parametrize(
     ("others", "reason"),
-    sampled([(b"ALLOW_RESET=se-cret\n", "does not accept the value of ALLOW_RESET"), (b"X=k\xf6ln\n", "not in UTF-8")]),
+    [(b"ALLOW_RESET=se-cret\n", "does not accept the value of ALLOW_RESET"), (b"X=k\xf6ln\n", "not in UTF-8")],
 )
 def test_environment_that_chroma_refuses_is_reported(tmp_path: Path, others: bytes, reason: str) -> None:
     """chromadb reads these settings during its import, once per process."""
@@ -111,9 +111,9 @@ def test_environment_that_chroma_refuses_is_reported(tmp_path: Path, others: byt
 
 
 def is_told(tmp_path: Path, others: bytes, reason: str, **settings: str) -> None:
-    commit(BusRoot(tmp_path / "chunks"), "p1", source("pets.md", "the cat sleeps"))
+    commit(FolderRoot(tmp_path / "chunks"), "p1", source("pets.md", "the cat sleeps"))
     assert chunksink(tmp_path, "sync", **settings).code == Exit.OK
-    commit(BusRoot(tmp_path / "chunks"), "p2", source("boats.md", "the boat sails"))
+    commit(FolderRoot(tmp_path / "chunks"), "p2", source("boats.md", "the boat sails"))
     (tmp_path / ".env").write_bytes(others)
     for command, code in (("sync", Exit.USAGE), ("doctor", Exit.ENGINE)):
         ended = newly_started(tmp_path, command, **settings)

@@ -37,7 +37,7 @@ def test_broken_vector_file_requires_a_rebuild(sink: ChromaSink, signed_large: M
     assert sink.builds() == []
 
 
-@pytest.mark.parametrize(("begin", "end"), sampled([(4096, 8192), (8192, 12288), (20000, 60000)]))
+@pytest.mark.parametrize(("begin", "end"), [(4096, 8192), (8192, 12288), (20000, 60000)])
 def test_damaged_database_page_is_reported_without_a_crash(
     begin: int, end: int, sink: ChromaSink, signed_large: Marker, saved: Path
 ) -> None:
@@ -118,7 +118,7 @@ def test_graph_of_an_unknown_version_is_left_to_chroma(saved: Path) -> None:
     assert flaw(header) is None
 
 
-@pytest.mark.parametrize("while_open", sampled([False, True]))
+@pytest.mark.parametrize("while_open", [False, True])
 def test_collection_dropped_by_others_is_reported(
     sink: ChromaSink, signed_large: Marker, saved: Path, while_open: bool
 ) -> None:

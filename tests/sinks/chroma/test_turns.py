@@ -22,11 +22,14 @@ from chunksink.sinks.chroma import ChromaSink, turns
 from chunksink.sinks.conformance.samples import DIMENSIONS, family, hashes_in, hashes_of, vector
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import NotConfirmed
-from tests.conftest import ROOT, sampled
+from tests.conftest import ROOT
 from tests.search.support import family as worded
 from tests.search.support import legs_over
 
 pytestmark = pytest.mark.promise(9)
+
+AT_ONCE = turns.READER_SECONDS / 2
+"""Seconds: less than readers wait for a working process, and much more than they need on a busy machine."""
 
 HOLD = """
 import os, signal, sys, time
@@ -70,9 +73,9 @@ def build(sink: ChromaSink, signed: Marker, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("is_open", "lock"), sampled([(False, "turn"), (False, "_check_lock"), (True, "turn"), (True, "_check_lock")])
+    ("is_open", "lock"), [(False, "turn"), (False, "_check_lock"), (True, "turn"), (True, "_check_lock")]
 )
-def test_reader_beside_a_stopped_process_answers_within_two_seconds(
+def test_reader_does_not_wait_for_a_stopped_process(
     is_open: bool, lock: str, build: Path, sink: ChromaSink, signed: Marker
 ) -> None:
     """Whether or not the reader has already opened the build. When the process runs again, the reader works again."""
@@ -86,7 +89,7 @@ def test_reader_beside_a_stopped_process_answers_within_two_seconds(
         else:
             with pytest.raises(NotConfirmed, match=r"process \d+ is suspended"):
                 (reader or sink.reader(signed.build_id)).query(query)
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < AT_ONCE
         process.send_signal(signal.SIGCONT)
         process.wait()
         reader = reader or sink.reader(signed.build_id)
@@ -204,7 +207,7 @@ def test_writer_gets_its_turn_beside_threads_that_never_pause(build: Path) -> No
         for _ in range(5):
             began = time.monotonic()
             with turns.turn(build):
-                assert time.monotonic() - began < 2
+                assert time.monotonic() - began < AT_ONCE
         written.set()
         list(reading)
 
@@ -219,7 +222,7 @@ def test_all_waiting_threads_learn_that_a_process_is_stopped(build: Path) -> Non
         return time.monotonic() - began
 
     with other_process(build, "stopped") as process, ThreadPoolExecutor(8) as threads:
-        assert max(threads.map(attempt, range(8))) < 2
+        assert max(threads.map(attempt, range(8))) < AT_ONCE
         process.send_signal(signal.SIGCONT)
         process.wait()
         with share():
@@ -245,7 +248,7 @@ def test_search_falls_back_to_keywords_when_chroma_is_blocked(tmp_path: Path) ->
         with other_process(tmp_path / "chroma" / "vectors", "stopped"):
             began = time.monotonic()
             answer = search(legs, Question("cat"))
-            assert time.monotonic() - began < 2
+            assert time.monotonic() - began < AT_ONCE
         assert answer.hits
         assert list(answer.unavailable) == ["semantic"]
         assert not search(legs, Question("cat")).unavailable

@@ -19,8 +19,9 @@ from chunksink.sinks.conformance.samples import DIMENSIONS, family, hashes_in, h
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.document import Family
 from chunksink.sinks.errors import BuildBroken
-from tests.conftest import HEAVY, ROOT, sampled
+from tests.conftest import HEAVY, ROOT
 from tests.support.chroma import FEW
+from tests.support.waiting import eventually
 
 
 @cache
@@ -75,7 +76,7 @@ def test_other_threads_run_while_the_worker_writes(distant: WorkerBuild) -> None
     assert ticks > took / 0.005 / 10
 
 
-@pytest.mark.parametrize("how", sampled([signal.SIGKILL, signal.SIGSEGV]))
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSEGV])
 def test_death_of_the_worker_is_reported_and_confirmed_documents_stay(
     sink: EmbeddedChromaSink, distant: WorkerBuild, signed: Marker, how: signal.Signals
 ) -> None:
@@ -232,10 +233,7 @@ def test_killed_parent_leaves_no_writing_worker(sink: EmbeddedChromaSink, tmp_pa
         process.wait()
         build = sink.open(signed.build_id)
         found = build.count()
-        until = time.monotonic() + 30
-        while is_running(worker):
-            assert time.monotonic() < until
-            time.sleep(0.05)
+        eventually(lambda: not is_running(worker))
         assert build.count() == found
     assert 2 <= found < 6002, "or it would prove nothing"
     again = [family("long", ["0", "1"])]

@@ -21,6 +21,11 @@ OTHERS = ["run", "dry", "std", "vector", "read", "write"]
         ("dry-runs ", "run and run until all is dry", "a dry run of the whole publication, before it is made"),
         ("AT&T", "it doesn't, and we can't", "the phones are by AT&T"),
         ("std::vector", "std has a vector and others, such a vector", "how std::vector grows when it is filled"),
+        (
+            "a vector is read but not dry",
+            "dry vectors are not read, but a vector is",
+            "and so a vector is read, but not dry it is",
+        ),
     ],
 )
 def test_adjacent_words_rank_higher(build: FtsBuild, reader: FtsReader, typed: str, apart: str, joined: str) -> None:

@@ -8,10 +8,8 @@ from pathlib import Path
 import pytest
 
 from chunksink.sinks.conformance.samples import family
-from chunksink.sinks.fields import FILTERS
 from chunksink.sinks.fts import FtsBuild, FtsReader
 from chunksink.sinks.fts.query import parse
-from chunksink.sinks.reader import FacetValue
 from tests.support.fts import fill, marked
 
 TEXTS = {
@@ -116,24 +114,6 @@ def test_query_finds_nothing(reader: FtsReader, texts: dict[str, str], query: st
 def test_single_character_is_found_anywhere(reader: FtsReader, texts: dict[str, str], character: str) -> None:
     found = {texts[hit.id] for hit in reader.search(character)}
     assert found == {name for name, text in TEXTS.items() if character in text}
-
-
-def test_facets_of_many_fields_equal_those_of_each_alone(build: FtsBuild, reader: FtsReader) -> None:
-    for number in range(6):
-        fields = {"tags": ["all", f"n{number % 2}"], "year": 2020 + number % 3}
-        build.replace(
-            [family(f"f{number}", ["a fox", "another fox"], metadata=fields), family(f"g{number}", ["a hen"])]
-        )
-    for typed in ("fox", ""):
-        for limit in (1, 100):
-            together = reader.facets(typed, sorted(FILTERS), limit=limit)
-            alone = [reader.facets(typed, [field], limit=limit) for field in sorted(FILTERS)]
-            assert together == {field: values for one in alone for field, values in one.items()}
-    assert reader.facets("fox", ["year", "tags"]) == {
-        "year": [FacetValue(2020, 2), FacetValue(2021, 2), FacetValue(2022, 2)],
-        "tags": [FacetValue("all", 6), FacetValue("n0", 3), FacetValue("n1", 3)],
-    }
-    assert reader.facets("fox", []) == {}
 
 
 def test_all_words_rank_above_some_and_title_above_text(build: FtsBuild, reader: FtsReader) -> None:

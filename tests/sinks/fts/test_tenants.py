@@ -71,18 +71,6 @@ def test_only_tenant_has_the_scale_of_all(build: FtsBuild, reader: FtsReader) ->
 
 
 @pytest.mark.promise(11)
-def test_other_tenants_change_no_score(build: FtsBuild, reader: FtsReader) -> None:
-    own = drawn("acme", 40)
-    build.replace(own)
-    expected = [reader.search(typed, 100, of(own[0])) for typed in QUERIES]
-    for number in (1, 200):
-        build.replace(drawn("globex", number))
-        assert [reader.search(typed, 100, of(own[0])) for typed in QUERIES] == expected
-    build.replace(drawn("acme", 80)[40:])
-    assert [reader.search(typed, 100, of(own[0])) for typed in QUERIES] != expected, "its own documents count at once"
-
-
-@pytest.mark.promise(11)
 def test_similar_words_of_others_do_not_displace_a_tenants_own(build: FtsBuild, reader: FtsReader) -> None:
     own = family("own.md", ["the calibration of it"], tenant_id="acme")
     near = " ".join(f"calbiratio{letter}" for letter in "abcdefghijklm")  # nearer than the tenant's own word

@@ -8,12 +8,12 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from chunksink.chunkbus.layout import BusRoot
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.settings.errors import ConfigError
 from chunksink.sinks.conformance import DIMENSIONS, family, marker
 from chunksink.sinks.conformance.samples import hashes_in, hashes_of
 from chunksink.sinks.contract import NO_PARENT
-from chunksink.sinks.errors import BuildMissing, Refused, Transient, Unreachable, WrongKey
+from chunksink.sinks.errors import BuildMissing, Refused, Transient, WrongKey
 from chunksink.sinks.postgres import PostgresOptions, connection, open_sink
 from chunksink.sinks.postgres.build import PostgresBuild
 from chunksink.sinks.postgres.connection import Connection, Server
@@ -21,7 +21,7 @@ from chunksink.sinks.postgres.filters import condition
 from chunksink.sinks.postgres.schema import PROTECTION, BuildTable
 from chunksink.sinks.postgres.sink import PostgresSink
 from chunksink.sinks.reader import Filter
-from tests.engines.servers import PostgresServer, free_port, run_postgres
+from tests.engines.servers import PostgresServer, run_postgres
 from tests.support.bus import commit, source
 from tests.support.home import Home
 
@@ -34,12 +34,6 @@ def schema() -> str:
 @pytest.fixture
 def sink(postgres_server: PostgresServer, schema: str) -> PostgresSink:
     return PostgresSink(PostgresOptions(postgres_server.url, schema=schema))
-
-
-def test_a_server_that_does_not_answer_is_unreachable() -> None:
-    port = free_port()
-    with pytest.raises(Unreachable, match=str(port)):
-        PostgresSink(PostgresOptions(f"postgresql://127.0.0.1:{port}/postgres")).builds()
 
 
 def test_a_wrong_password_is_refused_and_not_shown(postgres_server: PostgresServer) -> None:
@@ -159,7 +153,7 @@ def test_a_rebuild_writes_before_it_creates_the_search_indexes(
         return update(build)
 
     monkeypatch.setattr(PostgresBuild, "update_search_settings", counted)
-    root = BusRoot(tmp_path / "chunks")
+    root = FolderRoot(tmp_path / "chunks")
     commit(root, "p1", source("a.md", "one", "two"))
     home = Home(tmp_path / "home", root, lambda _: PostgresSink(PostgresOptions(postgres_server.url, schema=schema)))
     home.rebuild()

@@ -1,0 +1,170 @@
+"""`chunksink status`: what is live, held, due or under way, without calling an engine."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from math import inf
+from shutil import disk_usage
+from typing import Any, Literal
+
+import click
+
+from chunksink.chunkbus.wording import counted
+from chunksink.command_line.exits import errors_as_refusals
+from chunksink.command_line.options import SharedOptions, config_from, index_options, json_option
+from chunksink.command_line.output import show
+from chunksink.command_line.status_report import SHOWN, status_lines
+from chunksink.rebuild.errors import NoGeneration
+from chunksink.rebuild.freshness import Freshness, freshness
+from chunksink.rebuild.state import FULL_BYTES
+from chunksink.rebuild.status import HomeStatus
+from chunksink.wiring import status_of
+
+_Level = Literal["OK", "WARNING", "CRITICAL", "UNKNOWN"]
+_CODES: dict[_Level, int] = {"OK": 0, "WARNING": 1, "CRITICAL": 2, "UNKNOWN": 3}
+_WORST: tuple[_Level, ...] = ("CRITICAL", "UNKNOWN", "WARNING", "OK")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+@click.command()
+@index_options
+@click.option("--all", "everything", is_flag=True, help="Name every held source, partition and finding.")
+@click.option("--check", is_flag=True, help="Print one line, and exit as a monitoring plugin does.")
+@click.option("--max-lag", metavar="AGE", help="With --check: WARNING if a change waits longer, such as 15m.")
+@click.option(
+    "--max-sync-age", metavar="AGE", help="With --check: WARNING if the last complete sync is older, such as 1h."
+)
+@click.option("--max-proof-age", metavar="AGE", help="With --check: WARNING if the last verify is older, such as 24h.")
+@json_option
+def command(shared: SharedOptions, everything: bool, check: bool, as_json: bool, **limits: str | None) -> int:
+    """Show the live index, which sources are held and why, and whether a sync or a rebuild is due or running.
+
+    All of it comes from chunksink's records and the list of partitions. No engine is asked; `chunksink verify` reads
+    the engines. Changes in your documents are noticed only after `chunksink ingest`.
+
+    With --check, the exit codes are those of monitoring plugins. 0 OK. 1 WARNING: a change, the last sync or the last
+    verify is too old. 2 CRITICAL: there is no index, the disk is full, the last run failed, or verify found differences
+    that were not repaired. 3 UNKNOWN: the home or the chunks cannot be read. An AGE is a number and s, m, h or d.
+
+    \b
+    Examples:
+      chunksink status
+      chunksink status --check --max-lag 15m --max-sync-age 1h --max-proof-age 8d
+      chunksink status --json | jq '.sinks.fts.to_write'
+      chunksink status --json | jq -e '.current and .rebuild_due == null' && echo "nothing to do"
+    """
+    if check:
+        return _check(shared, limits, as_json=as_json)
+    if any(limits.values()):
+        raise click.UsageError("--max-lag, --max-sync-age and --max-proof-age need --check")
+    config = config_from(shared)
+    status = status_of(config, -1 if as_json or everything else SHOWN)
+    lines = status_lines(status, config.home_path, None if everything else SHOWN)
+    show(as_json, {"current": status.is_current, **asdict(status)}, lines)
+    return 0
+
+
+@dataclass(frozen=True)
+class _Problem:
+    level: _Level
+    code: str
+    message: str
+
+
+def _check(shared: SharedOptions, ages: Mapping[str, str | None], *, as_json: bool) -> int:
+    """`ages` are the limits as they were written, by option."""
+    problems: list[_Problem] = []
+    figures, facts = "", dict[str, Any]()
+    try:
+        with errors_as_refusals():
+            limits = {option: _seconds(age) for option, age in ages.items() if age is not None}
+            config = config_from(shared)
+            if config.home_path.exists() and disk_usage(config.home_path).free < FULL_BYTES:
+                full = f"the disk of {config.home} is full, so runs fail and leave no record: make room"
+                problems.append(_Problem("CRITICAL", "disk_full", full))
+            try:
+                status = status_of(config, named=0)
+            except NoGeneration:
+                problems.append(_Problem("CRITICAL", "no_index", "there is no index to search"))
+            else:
+                fresh = freshness(status, config.home_path, config.bus)
+                problems += _problems(status, fresh, limits)
+                counts = _counts(status)
+                figures, facts = f" | {_figures(counts, fresh, limits)}", asdict(fresh) | counts
+    except click.ClickException as error:
+        problems.append(_Problem("UNKNOWN", "not_readable", error.format_message()))
+    level = next(level for level in _WORST if level == "OK" or any(each.level == level for each in problems))
+    found = "; ".join(each.message for each in problems) or "no problem"
+    line = " ".join(f"CHUNKSINK {level}: {found}".replace("|", "/").split())
+    document = {"state": level, "exit_code": _CODES[level], "problems": [asdict(each) for each in problems], **facts}
+    show(as_json, document, [line + figures])
+    return _CODES[level]
+
+
+def _seconds(age: str) -> int:
+    written = re.fullmatch(r"([0-9]{1,9})([smhd])", age)
+    if written is None:
+        raise click.UsageError(f"the age {age!r:.30} is not like 90s, 15m, 24h or 7d")
+    return int(written[1]) * _SECONDS[written[2]]
+
+
+def _problems(status: HomeStatus, fresh: Freshness, limits: Mapping[str, int]) -> Iterator[_Problem]:
+    """`limits` are in seconds."""
+    if run := fresh.failed_run:
+        why = f" ({run.error})" if run.error else ""
+        yield _Problem("CRITICAL", "run_failed", f"the last {run.command} failed{why}: `chunksink runs {run.id}`")
+    if fresh.has_drift:
+        yield _Problem("CRITICAL", "drift", "verify found differences that were not repaired: `verify --repair`")
+    if fresh.lag is None:
+        yield _Problem("UNKNOWN", "no_chunks", f"there are no chunks at {status.bus.path}")
+    elif fresh.lag > limits.get("max_lag", inf) and not status.bus.broken:
+        yield _Problem("WARNING", "lag", f"a change has waited for {_age(fresh.lag)}: `chunksink sync`")
+    if status.bus.broken or status.held:
+        yield _Problem("WARNING", "held", _held(status))
+    if status.is_restored:
+        yield _Problem("WARNING", "restored", "restored from a backup, and not compared since: `chunksink sync`")
+    if (inf if fresh.updated is None else fresh.updated) > limits.get("max_sync_age", inf):
+        last = "there is no record of a complete sync"
+        if fresh.updated is not None:
+            last = f"the last complete sync was {_age(fresh.updated)} ago"
+        yield _Problem("WARNING", "sync_age", f"{last}: is it scheduled?")
+    if fresh.verified is None and "max_proof_age" in limits:
+        yield _Problem("WARNING", "not_verified", "the live index was not verified: `chunksink verify`")
+    elif fresh.verified is not None and fresh.verified > limits.get("max_proof_age", inf):
+        yield _Problem("WARNING", "proof_age", f"the last verify was {_age(fresh.verified)} ago: `chunksink verify`")
+
+
+def _held(status: HomeStatus) -> str:
+    if not status.bus.broken:
+        return f"{counted(status.held, 'source')} held: `chunksink status` names them"
+    first, others = status.bus.broken[0], len(status.bus.broken) - 1
+    what = f"partition {first.key} is {first.state}" + (f", and {counted(others, 'other')}" if others else "")
+    return f"{what}; {counted(status.held, 'source')} held: `chunksink validate`"
+
+
+def _counts(status: HomeStatus) -> dict[str, int]:
+    return {
+        "sources": status.bus.families,
+        "chunks": status.bus.chunks,
+        "ingest_failures": status.ingest_failures,
+        "held": status.held,
+        "refused": max((sink.refused for sink in status.sinks.values()), default=0),
+    }
+
+
+def _figures(counts: Mapping[str, int], fresh: Freshness, limits: Mapping[str, int]) -> str:
+    """Performance data: value and unit, and the limit of a warning."""
+    ages = (
+        ("lag", fresh.lag, "max_lag"),
+        ("proof_age", fresh.verified, "max_proof_age"),
+        ("updated", fresh.updated, "max_sync_age"),
+    )
+    return " ".join(
+        [f"{name}={age:.0f}s;{limits.get(option, '')};;0" for name, age, option in ages if age is not None]
+        + [f"{name}={number};;;0" for name, number in counts.items()]
+    )
+
+
+def _age(seconds: float) -> str:
+    unit = next((unit for unit in ("d", "h", "m") if seconds >= 2 * _SECONDS[unit]), "s")
+    return f"{seconds / _SECONDS[unit]:.0f} {'min' if unit == 'm' else unit}"

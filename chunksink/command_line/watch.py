@@ -1,0 +1,98 @@
+"""Decides when `chunksink sync --watch` syncs: at once, after each commit, and again after a failure that may pass.
+
+The manifests are looked at every half second, those in a bucket every few seconds.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+
+from chunksink.chunkbus.errors import StorageError
+from chunksink.chunkbus.layout import BusRoot
+
+FIRST_WAIT_SECONDS = 5.0
+LONGEST_WAIT_SECONDS = 60.0
+_GATHER_SECONDS = 0.5
+"""How long to wait for more commits after the first."""
+_PAUSE_FACTOR = 20
+"""The least pause after a check, in multiples of its duration: checking 100,000 partitions takes a moment."""
+
+_Files = frozenset[object]
+
+
+class BusWatch:
+    """Each iteration waits until a sync is due. Then call `settled`, `failed` or `held`. Ctrl-C ends it."""
+
+    def __init__(
+        self,
+        root: BusRoot,
+        report: Callable[[str], object],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], object] = time.sleep,
+    ) -> None:
+        self._root = root
+        self._report = report
+        self._clock = clock
+        self._sleep = sleep
+        self._manifests: _Files | None = None
+        self._all_files: _Files = frozenset()
+        self._is_gone = False
+        self.settled()
+
+    def settled(self) -> None:
+        """The sync has ended, and only another commit makes the next one due."""
+        self._wait = FIRST_WAIT_SECONDS
+        self._retry_at: float | None = None
+        self._check_all_at: float | None = None
+
+    def failed(self) -> float:
+        """The sync failed and may succeed later: the next one is due in the returned seconds, or with a commit."""
+        seconds, self._wait = self._wait, min(2 * self._wait, LONGEST_WAIT_SECONDS)
+        self._retry_at, self._check_all_at = self._clock() + seconds, None
+        return seconds
+
+    def held(self) -> None:
+        """A partition is incomplete. Its chunks file may arrive without a commit, so any change makes a sync due."""
+        self.settled()
+        self._check_all_at = self._clock() + FIRST_WAIT_SECONDS
+
+    def __iter__(self) -> Iterator[None]:
+        self._root.prepare()
+        while True:
+            started = time.monotonic()
+            if self.is_due():
+                yield
+                started = time.monotonic()
+            self._sleep(max(self._root.poll_seconds, _PAUSE_FACTOR * (time.monotonic() - started)))
+
+    def is_due(self) -> bool:
+        """Check once. Commits at about the same time count as one."""
+        try:
+            manifests = self._root.committed()
+            has_commit = manifests != self._manifests
+            if has_commit and self._manifests is not None:
+                self._sleep(_GATHER_SECONDS)
+                manifests = self._root.committed()
+            is_due = has_commit or self._is_check_due()
+            if is_due:
+                self._manifests, self._all_files = manifests, self._files()
+        except (OSError, StorageError) as error:
+            if not self._is_gone:
+                reason = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else error
+                self._report(f"{reason}; waiting for it, the index is unchanged")
+            self._is_gone = True
+            return False
+        self._is_gone = False
+        return is_due
+
+    def _is_check_due(self) -> bool:
+        now = self._clock()
+        if self._check_all_at is not None and now >= self._check_all_at:
+            self._check_all_at = now + FIRST_WAIT_SECONDS
+            return self._files() != self._all_files
+        return self._retry_at is not None and now >= self._retry_at
+
+    def _files(self) -> _Files:
+        """What identifies the present files of all partitions, and those whose names are not valid."""
+        partitions = ((key, self._root.signature(key)) for key in self._root.partition_keys())
+        return frozenset([*partitions, *self._root.misnamed_files()])
