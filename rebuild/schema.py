@@ -87,8 +87,8 @@ create index family_version_family on family_version (family, partition);
 create table last_version (
     family text, partition text, reading_id integer, parent_id text, source_checksum text, first_offset integer,
     chunks integer, versions integer, rank text, content blob, primary key (family, partition)) without rowid;
--- The version of each family that counts; no row if all are retired. `family_hash` (of its documents) is null until the
--- family is projected.
+-- The version of each family that counts; no row if all are retired. `family_hash` is null until the
+-- documents of the family are hashed.
 create table current (
     family text primary key, partition text, reading_id integer, source_checksum text, first_offset integer,
     chunks integer, family_hash text, content blob) without rowid;

@@ -37,10 +37,19 @@ class _CircuitBreaker:
         self._lock = threading.Lock()
         self._failure: SinkError | None = None
         self._until = 0.0
+        self._refresh_is_due = False
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._reader, name)
         return partial(self._call, value) if callable(value) else value
+
+    def refresh(self) -> None:
+        """Postponed while the breaker is open. Some readers refresh without asking the engine, so a success would close
+        the breaker too early."""
+        if self._failure is None:
+            self._call(self._reader.refresh)
+        else:
+            self._refresh_is_due = True
 
     def close(self) -> None:
         self._reader.close()
@@ -49,6 +58,9 @@ class _CircuitBreaker:
         self._raise_if_open()
         began = monotonic()
         try:
+            if self._refresh_is_due:
+                self._refresh_is_due = False  # before the call: another refresh may be requested during it
+                self._refresh()
             answer = call(*args, **kwargs)
         except SinkError as error:
             self._until = monotonic() + self._seconds
@@ -56,6 +68,13 @@ class _CircuitBreaker:
             raise
         self._failure = None
         return answer
+
+    def _refresh(self) -> None:
+        try:
+            self._reader.refresh()
+        except BaseException:
+            self._refresh_is_due = True
+            raise
 
     def _raise_if_open(self) -> None:
         with self._lock:

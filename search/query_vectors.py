@@ -93,11 +93,10 @@ class QueryModel:
         from chunksink.embeddings.errors import EmbeddingsError, TextRefused
 
         with self._lock:
-            vector, failure = self._vectors.get(text), self._failure
+            vector = self._vectors.get(text)
         if vector is not None:
             return vector
-        if failure is not None and monotonic() - failure[0] < _PAUSE_SECONDS:
-            raise type(failure[1])(*failure[1].args)  # a copy, because a re-raised exception collects tracebacks
+        self._require_no_recent_failure()
         try:
             vector = self._compute(text)
         except TextRefused:  # the model works; other queries may pass
@@ -111,6 +110,11 @@ class QueryModel:
             for oldest in list(self._vectors)[:-_MOST_CACHED]:
                 del self._vectors[oldest]
         return vector
+
+    def _require_no_recent_failure(self) -> None:
+        failure = self._failure
+        if failure is not None and monotonic() - failure[0] < _PAUSE_SECONDS:
+            raise type(failure[1])(*failure[1].args)  # a copy, because a re-raised exception collects tracebacks
 
     def _compute(self, text: str) -> "Vectors":
         import numpy as np
@@ -153,8 +157,15 @@ class QueryModel:
                 self._load()
 
     def _load(self) -> None:
+        from chunksink.embeddings.errors import EmbeddingsError
+
         with self._loading:
-            self._encoder.load()
+            self._require_no_recent_failure()  # another thread may have tried meanwhile
+            try:
+                self._encoder.load()
+            except EmbeddingsError as error:
+                self._failure = (monotonic(), error)
+                raise
 
     def close(self) -> None:
         """Does not wait: the last thread that uses the model closes it."""

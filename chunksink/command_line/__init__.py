@@ -1,1 +1,5 @@
-"""The command line: commands, their shared options, what they print, and exit codes."""
+"""The command line.
+
+In: arguments. Out: what people and pipelines read, and an exit code. Read `cli` first, then `options` and one of the
+`commands`. Only this package prints.
+"""

@@ -7,8 +7,9 @@ import signal
 import sqlite3
 import sys
 import traceback
+from _thread import interrupt_main
 from importlib import import_module
-from threading import Event
+from threading import Event, Timer
 from types import FrameType
 from typing import Any
 
@@ -61,7 +62,9 @@ chunksink --help                  list all commands"""
 
 
 _hidden_interrupt = Event()
-"""Set when Ctrl-C interrupted a function that SQLite calls."""
+"""Set when Ctrl-C interrupted a function whose exceptions are dropped: a finalizer, or one that SQLite calls."""
+_REPEAT_SECONDS = 1.0
+"""Seconds after which a dropped Ctrl-C is raised again if the command has not ended by then."""
 
 
 class LazyGroup(click.Group):
@@ -190,16 +193,27 @@ def _handle_sigterm() -> None:
 
 
 def _detect_hidden_interrupts() -> None:
-    """Notice Ctrl-C in functions that SQLite calls: sqlite3 raises an error of its own, and passes the interrupt to
-    this hook."""
+    """Notice Ctrl-C in finalizers and in functions that SQLite calls. Python passes their exceptions to this hook, and
+    then drops them.
+
+    If SQLite had called the function, sqlite3 then raises an error of its own. If it was a finalizer, nothing is
+    raised, so the interrupt is repeated.
+    """
     sqlite3.enable_callback_tracebacks(True)
     show = sys.unraisablehook
 
+    def repeat() -> None:
+        if _hidden_interrupt.is_set():
+            interrupt_main()
+
     def hook(dropped: "sys.UnraisableHookArgs") -> None:
-        if isinstance(dropped.exc_value, KeyboardInterrupt):
-            _hidden_interrupt.set()
-        else:
+        if not isinstance(dropped.exc_value, KeyboardInterrupt):
             show(dropped)
+            return
+        _hidden_interrupt.set()
+        timer = Timer(_REPEAT_SECONDS, repeat)
+        timer.daemon = True
+        timer.start()
 
     sys.unraisablehook = hook
 

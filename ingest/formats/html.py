@@ -19,6 +19,10 @@ from chunksink.ingest.formats.markdown.document import Link, Structure
 from chunksink.ingest.formats.markdown.normalise import one_line, refuse_binary
 
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
+_BUTTON_HEADINGS = (
+    "//button[@aria-expanded or (normalize-space() = normalize-space(..) and contains('h1 h2 h3 h4 h5 h6', name(..)))]"
+)
+"""Buttons that are the heading of a part that they open."""
 _BLOCKS = (*_HEADINGS, "p", "div", "ul", "ol", "dl", "table", "pre", "blockquote", "section", "article", "hr")
 _CONTAINERS = ("body", "div", "ul", "ol", "li", "dl", "dd", "blockquote", "table", "thead", "tbody", "tr", "th", "td")
 _EMBEDDED = ("iframe", "object", "embed", "video", "audio", "canvas", "svg")
@@ -103,8 +107,8 @@ def parse_html(page: str) -> Any:
         return parse_html("")
     if root.find("body") is None:
         etree.SubElement(root, "body")
-    for button in root.xpath("//button[@aria-expanded]"):
-        button.tag = "span"  # the heading of a part that it opens
+    for button in root.xpath(_BUTTON_HEADINGS):
+        button.tag = "span"
     etree.strip_elements(root, "script", "style", "template", "noscript", "button", with_tail=False)
     return root
 
@@ -127,17 +131,17 @@ def _main_part(body: Any) -> Any:
     if len(parts) != 1 or not _length(parts[0]):
         return _without_site(body, "nav", "search", "header", "footer", "aside")
     titles = list(body.iter("h1"))
-    if len(titles) == 1 and parts[0] not in titles[0].iterancestors() and not _is_site_name(titles[0]):
+    if len(titles) == 1 and parts[0] not in titles[0].iterancestors() and not _is_site_name(titles[0], parts[0]):
         titles[0].tail, parts[0].text = parts[0].text, None
         parts[0].insert(0, titles[0])
     return _without_site(parts[0], "nav", "search")
 
 
-def _is_site_name(heading: Any) -> bool:
-    """Whether the title of the page ends with this heading after other words: `Bees - Encyclopedia`."""
-    title = one_line(heading.getroottree().findtext(".//title") or "")
-    name = one_line("".join(heading.itertext()))
-    return title.endswith(tuple(f" {sign} {name}" for sign in "-–—|"))
+def _is_site_name(heading: Any, part: Any) -> bool:
+    """Whether the title of the page is a heading in this part and then this one: `Bees - Encyclopedia`."""
+    title, name = one_line(heading.getroottree().findtext(".//title") or ""), one_line("".join(heading.itertext()))
+    others = {one_line("".join(other.itertext())) for other in part.iter(*_HEADINGS)}
+    return any(f"{other} {sign} {name}" == title for other in others for sign in "-–—|")
 
 
 def _without_site(part: Any, *tags: str) -> Any:

@@ -1,6 +1,7 @@
 """Vectors of queries: computed once with the model of the live index, and cached."""
 
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -136,6 +137,21 @@ def test_query_when_the_model_cannot_be_loaded_raises(model: QueryModel, monkeyp
     for _ in range(2):
         with pytest.raises(ModelUnavailable, match="that made the live index cannot be loaded: it is not here"):
             model("a cat")
+
+
+def test_queries_at_once_try_to_load_a_missing_model_once(model: QueryModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    tries = []
+
+    def fails(*_arguments: object, **_options: object) -> None:
+        tries.append(1)
+        time.sleep(0.5)  # the others wait meanwhile
+        raise ModelUnavailable("it is not here")
+
+    monkeypatch.setattr(load, "load_encoder", fails)
+    with ThreadPoolExecutor(4) as pool:
+        waiting = [pool.submit(model, f"query {number}") for number in range(4)]
+        failures = [one.exception(SECONDS) for one in waiting]
+    assert ({type(one) for one in failures}, len(tries)) == ({ModelUnavailable}, 1)
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ class Watcher:
 
 SHORTER_WAITS = """
 import sys
-from chunksink import watch
+from chunksink.command_line import watch
 from chunksink.command_line.cli import main
 from chunksink.rebuild import locks
 locks.WAIT_SECONDS, watch.FIRST_WAIT_SECONDS = 0.5, 1.0
@@ -165,6 +165,29 @@ def interrupted_step(self, line):
 ContentOf.step = interrupted_step
 main()
 """
+
+
+INTERRUPTED_WITHIN_FINALIZER = """
+import signal
+from chunksink.rebuild.catalog_rows import ContentOf
+from chunksink.command_line.cli import main
+class Interrupting:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+step = ContentOf.step
+def step_with_garbage(self, line):
+    Interrupting()
+    step(self, line)
+ContentOf.step = step_with_garbage
+main()
+"""
+
+
+def test_watch_ends_if_a_finalizer_was_interrupted(tmp_path: Path) -> None:
+    """Python drops the exceptions of finalizers."""
+    write(tmp_path / "chunks", "p1", BEES)
+    with watching(tmp_path, program=("-c", INTERRUPTED_WITHIN_FINALIZER)) as watcher:
+        assert watcher.exit_code() == Exit.INTERRUPTED
 
 
 @pytest.mark.parametrize(

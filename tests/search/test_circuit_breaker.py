@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 
@@ -40,7 +40,9 @@ class Engine(Failing):
         self.failure = failure
         self.seconds = 0.0
         self.calls = 0
+        self.refreshed = 0
         self.closed = False
+        self.meanwhile: Callable[[], object] | None = None
 
     def search(
         self,
@@ -56,6 +58,12 @@ class Engine(Failing):
         if self.failure is not None:
             raise self.failure
         return [hit(query, every=every)]
+
+    def refresh(self) -> None:
+        self.refreshed += 1
+        meanwhile, self.meanwhile = self.meanwhile, None
+        if meanwhile is not None:
+            meanwhile()
 
     def close(self) -> None:
         self.closed = True
@@ -102,6 +110,41 @@ def test_one_call_tries_the_engine_after_the_pause() -> None:
         thread.join()
     assert engine.calls == 2
     assert len([seconds for seconds in failed if seconds < 0.1]) == 7
+
+
+def test_refresh_is_postponed_until_the_engine_answers() -> None:
+    """It does not wait, does not fail, and does not count as an answer of the engine."""
+    engine = Engine(NotConfirmed("no answer in time"))
+    reader = with_circuit_breaker(engine, seconds=0.2)
+    reader.refresh()
+    assert engine.refreshed == 1
+    with pytest.raises(NotConfirmed):
+        reader.search("cat")
+    time.sleep(0.25)
+    reader.refresh()
+    reader.refresh()
+    assert engine.refreshed == 1
+    engine.failure = None
+    assert [reader.search("cat") for _ in range(2)] == [[hit("cat")]] * 2
+    assert engine.refreshed == 2
+
+
+def test_refresh_stays_due_if_it_fails_or_is_requested_meanwhile() -> None:
+    engine = Engine(NotConfirmed("no answer in time"))
+    reader = with_circuit_breaker(engine, seconds=0.0)
+
+    def fails() -> None:
+        raise NotConfirmed("no answer in time")
+
+    with pytest.raises(NotConfirmed):
+        reader.search("cat")
+    reader.refresh()
+    engine.failure, engine.meanwhile = None, fails
+    with pytest.raises(NotConfirmed):
+        reader.search("cat")
+    engine.meanwhile = reader.refresh
+    assert [reader.search("cat") for _ in range(3)] == [[hit("cat")]] * 3
+    assert engine.refreshed == 3
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,8 @@ def test_embedded_parts_and_drawings_are_counted() -> None:
 def test_site_name_is_not_the_title_of_a_page() -> None:
     title, heading = "<title>{}</title>", "<h1>The Bee\nBook</h1><main><h2>Dances</h2>Round.</main>"
     assert page(title.format("Dances - The Bee Book") + heading).headings == [["Dances"]]
-    assert page(title.format("The Bee Book") + heading).headings == [["The Bee Book"], ["The Bee Book", "Dances"]]
+    for named in ("The Bee Book", "Bees - The Bee Book"):  # `The Bee Book` may be the title of this page
+        assert page(title.format(named) + heading).headings == [["The Bee Book"], ["The Bee Book", "Dances"]]
 
 
 def test_buttons_are_left_out_unless_they_are_headings_of_parts() -> None:
@@ -113,7 +114,8 @@ def test_buttons_are_left_out_unless_they_are_headings_of_parts() -> None:
     assert found.text == "## Struct\n\n```\ndone();\n```\n\na b"
     assert (found.headings[0], found.metadata.get("anchor")) == (["Struct"], None)
     opened = "<h2><button aria-expanded=false>{}</button></h2>x"
-    assert page(opened.format("Costs") + opened.format("Time")).headings == [["Costs"], ["Time"]]
+    for heading in (opened, "<h2><button>{}</button></h2>x"):
+        assert page(heading.format("Costs") + heading.format("Time")).headings == [["Costs"], ["Time"]]
 
 
 @pytest.mark.parametrize(
