@@ -42,8 +42,8 @@ def check_partition_key(key: str) -> str:
 class BusRoot(ABC):
     """A place for partitions: a `FolderRoot` or a `BucketRoot`. Only a folder has paths.
 
-    A bucket is listed once, and again after `refresh`. Methods that may answer from that listing say so. In a folder
-    every answer is current.
+    A bucket is listed once, and again after `refresh`. The docstrings mention which methods may answer from that
+    listing. In a folder every answer is current.
     """
 
     storage: Storage

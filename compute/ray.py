@@ -7,7 +7,7 @@ worker repeats, unless its segment is there already. What earlier runs have left
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -16,6 +16,7 @@ from time import monotonic
 from typing import Any
 
 from chunksink.chunkbus.storage import is_bucket, open_storage
+from chunksink.chunkbus.validation import Progress
 from chunksink.compute.cluster import Cluster, RayExecutor
 from chunksink.compute.worker import BlockReceipt, Job, OpenEncoder, Worker, WorkerState, open_encoder_of_worker
 from chunksink.rebuild.compute import MissingText
@@ -36,8 +37,6 @@ between."""
 START_SECONDS = 600.0
 """How long to wait for a first worker, as a cluster may have to start a machine."""
 _LOOK_SECONDS = 1.0
-
-Progress = Callable[[int], object]
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
+from chunksink.chunkbus.validation import Progress
 from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.cachefile import REMEDY
 from chunksink.embeddings.errors import CacheDamaged
@@ -17,9 +18,6 @@ from chunksink.embeddings.rows import COLUMNS, flaw
 
 _DELETE_ROWS = 5000
 _EXAMPLES = 20
-
-Progress = Callable[[int], object]
-"""Called with the number of rows just done."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,10 +21,10 @@ import orjson
 
 from chunksink.chunkbus.errors import ExtraMissing, extra_needed
 from chunksink.chunkbus.storage import Entry, Storage
+from chunksink.chunkbus.validation import Progress
 from chunksink.embeddings.cache import Origin, Row, VectorCache, rows_of_vectors
 from chunksink.embeddings.encoder import ModelInfo, Vectors
 from chunksink.embeddings.errors import SegmentUnreadable
-from chunksink.embeddings.maintenance import Progress
 from chunksink.embeddings.references import TEXT_BYTES, raw_fingerprint
 from chunksink.embeddings.rows import COLUMNS, flaw
 

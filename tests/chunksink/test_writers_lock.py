@@ -106,4 +106,4 @@ def test_continued_rebuild_writes_in_the_lock(
             found.delete([parent_of("b.md")])
             found.flush()
         assert index.rebuild().written == 3
-    assert outside <= {"note_hashes"}, "a scan stores hashes of what it reads"
+    assert outside <= {"note_hashes"}, "a scan stores the hashes that it computes"
