@@ -213,10 +213,10 @@ class Catalog:
             rows_of, values = f"family_chunk where family in ({marks(keys)})", list(keys)
         rows: Iterable[Any] = self._db.execute(
             f"select family, partition, reading_id, offset, length, line from {rows_of} "
-            f"order by partition, first_offset, family, offset",
+            "order by partition, first_offset, family, offset",
             values,
         )
-        if keys is not None:  # with an open query, we could not write after another connection has written
+        if keys is not None:  # an open query keeps a snapshot, and SQLite rejects writes once it is outdated
             rows = list(rows)
         for (family, partition, reading_id), members in groupby(rows, key=lambda row: row[:3]):
             chunks = tuple(FamilyChunk(Place(offset, length), line) for *_, offset, length, line in members)
@@ -241,8 +241,8 @@ class Catalog:
             last = rows[-1][:2]
 
     def sample_of_keys(self, limit: int) -> list[str]:
-        """The cache keys of some texts: as good as random, but always the same for the same chunks. They are of as many
-        families as possible, so that one large source does not outweigh the others."""
+        """The cache keys of some texts. The choice is as good as random, but always the same for the same chunks. It
+        covers as many families as possible, so that one large source does not outweigh the others."""
         select = f"""
             select distinct key from (
                 select {KEY} as key, row_number() over (partition by family order by {KEY}) as place from family_chunk

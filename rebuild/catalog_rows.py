@@ -162,8 +162,8 @@ def take_lines(
     """Update the rows of a partition, within the caller's transaction. Families with added or removed lines become
     `undecided`, or all families if the order of the lines changed. In other families only the places change.
 
-    With `part`, the file is not validated yet: this validates the families with changed lines, and raises
-    NeedsValidation if that is not enough. Without `is_known`, the present rows may be wrong and are replaced."""
+    With `part`, the file is not validated yet: validates the families with changed lines, and raises NeedsValidation
+    if that is not enough. Without `is_known`, the recorded rows may be wrong, so all are replaced."""
     for statement in _TABLES:
         db.execute(statement)
     new = _new_lines(db, key, file, part, is_known)

@@ -68,8 +68,8 @@ class NotMissing(RebuildError):
 
 @dataclass(frozen=True)
 class Removal:
-    """A removal that needs a flag. `removed` and `total` count sources. But if a flip was stopped because an engine
-    refused many documents, they count documents."""
+    """A removal that needs a flag. `removed` counts sources that are removed or lose most of their chunks, `total` all
+    sources. If a flip was stopped because an engine refused many documents, both count documents."""
 
     removed: int
     total: int

@@ -87,7 +87,7 @@ class Executor:
             yield _Batch(families, hashed, [vectors for _, vectors in pairs], needed, changed)
 
     def _embedded(self, plan: Plan, on_progress: Progress) -> Iterator[tuple[FamilyDocuments, Vectors | None]]:
-        """Families with their vectors; without vectors if only sinks without vectors get them."""
+        """Families with their vectors; None for a family that only sinks without vectors need."""
         with_vectors = [target.build_id for target in self.targets() if target.holds_vectors]
         families = (each for page in plan.families_to_write() for each in self.session.reader.families(page))
         for group in _by_size(families, EMBEDDED_AT_ONCE, lambda family: family.size):

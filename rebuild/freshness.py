@@ -33,7 +33,7 @@ class Freshness:
     updated: float | None
     """Age of the last sync, repair or rebuild that confirmed every change."""
     verified: float | None
-    """Age of the last `verify` of the live builds with a verdict."""
+    """Age of the last `verify` of the live builds that reached a verdict."""
     verdict: str | None
     """`ok`, `behind` or `drift`."""
     deep_verified: float | None
@@ -91,7 +91,7 @@ def _updates(home: Path) -> tuple[RunRecord | None, list[RunRecord]]:
 
 
 def has_drift(status: HomeStatus, home: Path) -> bool:
-    """As `Freshness.has_drift`."""
+    """See `Freshness.has_drift`."""
     is_verified = False  # whether the loop, which goes back in time, has passed a successful `verify` without vectors
     for run in past_runs(home, "verify"):
         is_deep = bool(run.facts.get("deep"))
@@ -118,7 +118,7 @@ def _lasts(status: HomeStatus, verify: RunRecord) -> bool:
 
 
 def failed_run(home: Path) -> RunRecord | None:
-    """As `Freshness.failed_run`."""
+    """See `Freshness.failed_run`."""
     last = (_last_result(home, "verify", *UPDATES), _last_result(home, "ingest"))
     return next((run for run in last if run is not None and run.status == "failed"), None)
 

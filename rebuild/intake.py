@@ -91,7 +91,7 @@ class Intake:
         if keys and known and known.isdisjoint(keys) and exists(self.state.db, "chunk"):
             raise OtherBus(
                 f"{self.root.place} has none of the {len(known):,} partitions of this index (such as {min(known)}), "
-                "but others; nothing was read. Name the right chunks with --chunks, or another index with --home. If "
+                "only others; nothing was read. Name the right chunks with --chunks, or another index with --home. If "
                 "the partitions were really replaced, run `chunksink retire-partition KEY` for the old ones first"
             )
 
@@ -260,7 +260,7 @@ class Intake:
                 ).fetchone()
                 part.finish(self.root, file, manifest, chunks, min(documents))
             touch_withdrawn(self.state.db, key)
-            if former_date != created_at:  # chunks without a date have this one
+            if former_date != created_at:  # chunks without a date get this one
                 undated = "select family, partition from chunk where partition = ? and created_at is null"
                 self.state.db.execute(f"insert or ignore into undecided {undated}", [key])
 

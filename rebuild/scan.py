@@ -221,7 +221,7 @@ class Scan:
         self._insert("insert into stored_family values (?, ?, ?, ?)", self._stored_families())
 
     def _compare(self, condition: str = "", families: Sequence[str] = ()) -> None:
-        """Find families that may differ, all or those of the condition, and compare their documents."""
+        """Compare the documents of families that may differ: of all, or of those that `condition` selects."""
         rows = self.db.execute(_SUSPECTS.format(condition=condition), [*families, self.build_id])
         suspects = [family for (family,) in rows]
         for start in range(0, len(suspects), _FAMILIES):

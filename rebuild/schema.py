@@ -193,7 +193,7 @@ def exists(db: Database, rows: str, values: Sequence[object] = ()) -> bool:
 
 
 def is_whole(db: Database) -> bool:
-    """As `WHOLE`."""
+    """See `WHOLE`."""
     return bool(number(db, f"select {WHOLE}"))
 
 
