@@ -109,7 +109,7 @@ $(VENV)/.test: $(VENV)/.python $(INPUTS)
 	$(INSTALL) -e '.[offline-model,mcp,langchain,llamaindex,dev]'
 	@touch $@ $(VENV)/.demo
 
-# Environments on top of ours, so that all sides run the same Chroma, torch and model.
+# Environments on top of ours, so that all compared tools run the same Chroma, torch and model.
 .peers/.made .faults/.made: $(VENV)/.test
 	$(BIN)/python -m venv $(@D)
 	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \

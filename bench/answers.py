@@ -102,7 +102,7 @@ def _places(bus: Path) -> dict[str, str]:
 CASES = (
     Case(
         "answers",
-        f"{NDCG} of sections: 180 questions about three documentation sets, half of them kept aside",
+        f"{NDCG} of sections: 180 questions about three documentation sets, half of them held out",
         tuple(Figure(f"{name}, {mode}, {split}", NDCG) for name in SETS for mode in MODES for split in SPLITS),
         measure,
         {},

@@ -37,7 +37,7 @@ from chunksink.sinks.projection import project_family
 DIMENSIONS = 384
 FAMILY = 10
 SINKS = ("fts", "jsonl", "chroma")
-"""Those that need no server: of the home that several cases share."""
+"""The sinks of the home that several cases share. None needs a server."""
 CREATED_AT = datetime(2026, 1, 1, tzinfo=UTC)
 _TYPES: dict[FieldType, str] = {
     "string": "project owner ticket",

@@ -44,7 +44,7 @@ class Ran:
     seconds: float
     cpu: float
     peak_mb: float
-    """Of the largest process in it, as the system accounts it."""
+    """The peak memory of its largest process."""
     printed: str
 
     @property
@@ -56,7 +56,7 @@ class Ran:
 def run(command: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> Ran:
     """Run a command from the checkout. If it fails, end this program."""
     words = [str(word) for word in command]
-    with tempfile.TemporaryFile() as errors:  # no pipe, because nobody reads it meanwhile
+    with tempfile.TemporaryFile() as errors:  # not a pipe, which nothing would read meanwhile
         done = subprocess.run(
             [sys.executable, "-I", "-S", "-c", _LAUNCHER, *words],
             stdout=subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""How soon `chunksink serve` answers a fixed rate of requests.
+"""How fast `chunksink serve` answers at a fixed rate of requests.
 
 The vectors of the index are generated. Queries are encoded by the real model, so the cost is real but the semantic hits
 are arbitrary. Requests arrive at a fixed rate, whether or not earlier ones are answered, and are timed from the moment

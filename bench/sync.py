@@ -17,7 +17,7 @@ CHANGED = 100  # families of ten chunks
 FEWEST = 10  # chunks
 OWN = "in a partition of their own"
 PLACES = {OWN: None, "in partitions of 1,000 chunks that are rewritten": None, "in the only partition": 1}
-"""Where they change, and the number of partitions where it is not one for each 1,000 chunks."""
+"""Where the changed chunks are, and the number of partitions; None for one partition for each 1,000 chunks."""
 SINKS = ("fts,chroma", "fts,jsonl")
 VALIDATE = "in the only partition, against `chunksink validate` of it"
 EDITED = 10  # chunks, each of another source
@@ -31,7 +31,7 @@ def measure_unchanged(case: Measurement) -> None:
     its process, with the chunks in memory."""
     size = case.number("chunks")
     buses = {name: corpora.shared_bus(case.shared, chunks) for name, chunks in (("start-up", 1), ("sync", size))}
-    # No copies of homes that other cases use: another process may have written to a copy, so spot checks would be due.
+    # Not copies of the shared homes: in a copy, a sync cannot rule out other writers, so it makes spot checks.
     homes = {name: corpora.built_home(case.scratch, bus, *corpora.SINKS) for name, bus in buses.items()}
     candidates: dict[str, Callable[[], float]] = {}
     for sinks in SINKS:
@@ -152,7 +152,7 @@ def _beyond(whole: list[float], start: list[float]) -> float:
 CASES = (
     Case(
         "sync-unchanged",
-        "a sync with nothing to do, beyond the start-up of the process, and against LangChain's index()",
+        "a sync without changes: its time after the start-up of the process, and against LangChain's index()",
         (
             *(Figure(f"{sinks}, against LangChain's index()", at_least=50) for sinks in SINKS),
             *(Figure(f"{sinks}, beyond start-up", "s", at_most=0.5) for sinks in SINKS),
@@ -162,7 +162,7 @@ CASES = (
     ),
     Case(
         "sync-changed",
-        "100 sources changed in many chunks: the sync's time against the same in 10,000 chunks (fts)",
+        "a sync of 100 changed sources among many chunks, against the same among 10,000 chunks (fts)",
         (
             *(Figure(place, "of its time", at_most=1.3) for place in PLACES),
             Figure(VALIDATE, "of its time", at_most=2),

@@ -27,7 +27,7 @@ class StretchCounter:
         self._key: tuple[object, ...] = ()
 
     def add(self, chunk: Chunk, line: int) -> None:
-        """Takes a valid chunk."""
+        """Adds a valid chunk to the current stretch, or starts a new one."""
         own, tenant, expected = chunk.parent_id, chunk.tenant_id, chunk.chunk_count
         metadata = chunk.metadata
         if metadata is not None:
@@ -63,7 +63,7 @@ class StretchCounter:
             row[_EXPECTED] = min(expected, _LARGEST)
 
     def skip(self) -> None:
-        """Takes a refused line, which belongs to no stretch."""
+        """Ends the current stretch, because a refused line belongs to none."""
         self._key = ()
 
 

@@ -179,10 +179,10 @@ class Inventory:
         return min(int(count) for (count,) in counts)
 
     def split_families(self, root: BusRoot) -> Iterator[SplitFamily]:
-        """Versions that are incomplete in a partition. It has fewer ids than the `chunk_count`, or shares no id with
+        """Parts of versions that are incomplete. A part has fewer ids than the `chunk_count`, or shares no id with
         another partition that has the same version. (Partitions that share an id are copies.)
 
-        Partitions with a refused line are left out, because that line may be the missing one.
+        Partitions with a refused line are left out, because that line may be the missing chunk.
         """
         for _, version in groupby(self._db.execute(_SUSPECTS), key=itemgetter("version", "scope")):
             by_partition = groupby(version, key=itemgetter("partition"))

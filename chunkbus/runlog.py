@@ -26,7 +26,7 @@ LASTING = ("verify", "repair", "rebuild")
 KEPT_LASTING = 100
 _TIME = "%Y%m%dT%H%M%S%fZ"
 _SEVERITIES = {"ok": "info", "interrupted": "info", "failed": "error"}
-"""By the status of a run; others are warnings. A finding has its own severity."""
+"""The severity for each status of a run; `warning` for others. A finding has its own severity."""
 _log = logging.getLogger("chunksink.runs")
 _ID = re.compile(r"[0-9]{8}T[0-9]{12}Z-[0-9a-f]{6}")
 

@@ -73,9 +73,8 @@ def backup(home: Path, file: Path) -> Backup:
 
 
 def restore(home: Path, file: Path, *, force: bool = False) -> Backup:
-    """Restore a backup, after every file of it was checked. HomeNotEmpty if the home has records, except with `force`,
-    which keeps the replaced files in a folder of the home. A restore that was killed can be repeated with the same
-    options."""
+    """Check every file of a backup, then restore it. HomeNotEmpty if the home has records, except with `force`, which
+    moves them to a new folder of the home. A killed restore can be repeated with the same options."""
     with _opened(file):  # before a new home is made
         pass
     with locks.RebuildLock(home).at_start(), locks.writing(home), keep_out_ingests(home), opening(home / "state.db"):
@@ -105,7 +104,7 @@ def _copy_files(home: Path, folder: Path) -> Iterator[str]:
     for path in (home / "home.id", *sorted(home.glob("runs/*.jsonl")), *sorted(home.glob("segments/*.arrow"))):
         name = str(path.relative_to(home))
         if _MEMBER.fullmatch(name):
-            # Removed meanwhile; or the record of another user's run, which is not needed.
+            # A file may be removed meanwhile. A run record of another user may be unreadable; it is not needed.
             absent = (FileNotFoundError, PermissionError) if name.startswith("runs/") else (FileNotFoundError,)
             with suppress(*absent):
                 (folder / name).parent.mkdir(exist_ok=True)
@@ -130,8 +129,8 @@ def _copy_database(source: Path, copy: Path) -> None:
 
 
 def _address(source: Path) -> str:
-    """Where SQLite opens the database. It makes a log beside it, also to read, which a read-only disk prevents. If
-    there is no log there, nobody writes, and SQLite may read the file alone."""
+    """The URI with which SQLite opens the database. SQLite creates a log beside it even to read, which fails on a
+    read-only disk. If such a disk has no log, nobody is writing, and `immutable` makes SQLite do without one."""
     is_read_only = bool(os.statvfs(source).f_flag & os.ST_RDONLY)
     is_alone = is_read_only and not source.with_name(f"{source.name}-wal").exists()
     return f"{source.absolute().as_uri()}?mode={'ro&immutable=1' if is_alone else 'rw'}"
@@ -193,10 +192,10 @@ def _require_replaceable(file: Path) -> None:
 
 
 def _swap(staging: Path, home: Path) -> Path:
-    """Move the files of the home into a new folder, which is returned, and the staged ones to their places. After a
-    kill the home is unchanged, or has no `state.db`, or all is done."""
+    """Move the files of the home into a new folder, and the staged files to their places. Returns the new folder. If it
+    is killed, the home is unchanged, or has no `state.db`, or is fully restored."""
     aside = home / f"replaced-{new_run_id()}"
-    if (home / "home.id").exists():  # a home is never without its id
+    if (home / "home.id").exists():  # a link, so that the home is never without its id
         aside.mkdir(mode=0o700)
         os.link(home / "home.id", aside / "home.id")
     _set_aside(home, "state.db", aside)
@@ -228,7 +227,7 @@ def _workspace(folder: Path) -> Iterator[Path]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise OSError(errno.EBUSY, "wait until the other backup ends that uses this folder", str(folder)) from error
+            raise OSError(errno.EBUSY, "wait until the run that uses this folder ends", str(folder)) from error
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         for path in folder.iterdir():
             shutil.rmtree(path) if path.is_dir() else path.unlink()

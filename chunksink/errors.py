@@ -24,19 +24,19 @@
     │   ├── BackupUnreadable     a file is not a backup, or is incomplete or damaged
     │   ├── HomeNotEmpty         a restore would replace records: call it with `force`
     │   ├── Brake                the run would remove a large share of the index
-    │   ├── NotVerified          an engine differs from the chunks, or these kept changing during a rebuild
+    │   ├── NotVerified          an engine differs from the chunks, or the chunks kept changing during a rebuild
     │   ├── WorseAnswers         the new index answers worse than the live one, which is unchanged
-    │   ├── ComputeError         workers on Ray could not do their part: run it again
+    │   ├── ComputeError         workers on Ray failed: run it again
     │   ├── OtherModel, OtherHome, OtherPlan, UnknownPlan
     │   ├── UnknownSource, SeveralSources, UnknownChunk, UnknownRun, UnknownSink
     │   └── NotMissing           the partition to retire is still there
     ├── SearchError              searching
-    │   ├── InvalidQuestion      the query cannot be asked like this
+    │   ├── InvalidQuestion      the query, a filter or another argument is not valid
     │   └── NothingAnswered      no engine could answer (raised by retrievers)
     ├── EmbeddingsError          models, endpoints and the vector cache
     │   ├── ModelError           the model cannot be used
     │   ├── EndpointError        the embedding service cannot be used
-    │   │   └── EndpointChanged  it computes other vectors than before under the same name of a model
+    │   │   └── EndpointChanged  it computes other vectors than before under the same model name
     │   └── CacheError           the vector cache cannot be used
     └── SinkError                search engines
         ├── Transient            the same call may work later

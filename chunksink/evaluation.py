@@ -31,14 +31,14 @@ Search = Callable[[Question, Access], Answer]
 
 
 def naming_of(config: Config, judged: JudgedQueries, access: Access, field: str | None = None) -> Naming:
-    """How judgements name the documents; by default by the field that matches most."""
+    """How judgements name documents: by `field`, or by the field with the most matches."""
     return find_naming(filter(access.admits, chunk_documents(config)), judged.judgements, field, access.tenant)
 
 
 def measure(
     config: Config, judged: JudgedQueries, naming: Naming, access: Access, mode: Mode, search: Search
 ) -> Values:
-    """The values of each query in this mode. SinkError if a leg or the configured reranker does not answer."""
+    """The metrics of each query in this mode. SinkError if a leg or the configured reranker does not answer."""
 
     def rank(text: str) -> list[str]:
         answer = search(Question(text, mode=mode, limit=DEPTH, collapse=not naming.by_chunk), access)
@@ -82,16 +82,16 @@ def index_facts(config: Config, generation: Generation) -> dict[str, Any]:
 
 
 def gate(config: Config, saved: Path, fail_if_drop: float) -> Check:
-    """A check of a rebuild, with the queries, judgements and modes of a saved result."""
+    """A check for `rebuild`: it repeats the evaluation of a saved result and refuses worse answers."""
     if not fail_if_drop >= 0:  # refuses nan, too
         raise ConfigError(f"fail_if_drop must be 0 or more, not {fail_if_drop:g}")
     return partial(_require_not_worse, config, read_result(saved), fail_if_drop)
 
 
 def _require_not_worse(
-    config: Config, saved: Result, most_drop: float, live: Generation | None, new: Generation
+    config: Config, saved: Result, fail_if_drop: float, live: Generation | None, new: Generation
 ) -> dict[str, Any]:
-    """The comparison of both generations. WorseAnswers if the mean of a mode drops by more than `most_drop`."""
+    """The comparison of both generations. WorseAnswers if the mean of a mode drops by more than `fail_if_drop`."""
     access = Access(saved.tenant)
     naming = naming_of(config, saved.judged, access, saved.id)
     with closing(QueryEncoder(config.model_cache_path)) as queries:
@@ -107,12 +107,12 @@ def _require_not_worse(
         if live is None:
             means = {mode: {"before": None, "after": fmean(values[PRIMARY].values())} for mode, values in after.items()}
             return {"metric": PRIMARY, "modes": means, "dropped": []}
-        found = compare(measured(live), after, most_drop)
+        found = compare(measured(live), after, fail_if_drop)
     if found["dropped"]:
         worse = {"metric": PRIMARY, "modes": {mode: found["modes"][mode] for mode in found["dropped"]}}
         raise WorseAnswers(
-            f"answers got worse, so readers keep the live index: {' | '.join(comparison_lines(worse))}. The same "
-            "rebuild without --require-eval makes the new index live nevertheless",
+            f"answers got worse, so readers keep the live index: {' | '.join(comparison_lines(worse))}. To "
+            "switch to the new index anyway, rebuild without --require-eval",
             found,
         )
     return found

@@ -172,8 +172,8 @@ class Index(AbstractContextManager["Index", None]):
         """Update the index to match the chunks, with as few writes as possible.
 
         `strict` writes nothing if a partition is missing or invalid, or a source is held; `adopt` takes over builds of
-        another home; `allow_deletions` is how many sources may be removed, or lose most of their chunks, although that
-        is more than the brake allows; `plan` is the hash of the plan to execute; `rebuild` rebuilds if the configured
+        another home; `allow_deletions` lets up to this many sources be removed or lose most of their chunks, where the
+        brake would stop the run; `plan` is the hash of the plan to execute; `rebuild` rebuilds if the configured
         model has changed.
         """
         return self._synced(
@@ -319,8 +319,8 @@ class Index(AbstractContextManager["Index", None]):
         return written
 
     def restore(self, file: Path | str, *, force: bool = False) -> "Backup":
-        """Restore a backup into an empty home. With `force`, replace what the home has, and keep it in a new folder
-        there. The next sync finds and repairs what differs in the engines."""
+        """Restore a backup into an empty home. With `force` the home may have records: they are moved to a new folder
+        in it. The next sync finds and repairs what differs in the engines."""
         from chunksink.backup import restore
 
         self.close()
@@ -349,8 +349,8 @@ class Index(AbstractContextManager["Index", None]):
         The default `mode` is hybrid, or keyword if no sink has vectors. `filters` are written as on the command line
         (`["year>=2020"]`), or map fields to one value or several. `sort` names a field; `-` before it means descending.
         With `collapse` each source has one hit. `context` is the number of chunks to add before and after each hit.
-        A search sees all that other processes wrote before it began. Only while another thread is opening the new
-        state, it answers from the old one.
+        A search sees everything that other processes wrote before it began, unless another thread is still opening that
+        state.
         """
         fields = FieldSet.of(self.config.fields)
         question = Question(

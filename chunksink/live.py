@@ -29,7 +29,7 @@ from chunksink.sinks.reader import FacetValue
 from chunksink.views import View, open_view
 
 _search_process: int | None = None
-"""The process that has loaded a model or Chroma. A fork does not copy their threads."""
+"""The process that has loaded a model or Chroma."""
 SEARCH_ERRORS = (RebuildError, SinkError, EmbeddingsError, ChunkBusError, ConfigError, OSError)
 """The errors of a search that the operator can fix. Others are bugs, or mistakes in the query."""
 _RETRY_SECONDS = 15.0
@@ -92,7 +92,7 @@ class LiveSearch:
             return view.generation
 
     def updated_at(self) -> str:
-        """When the run began that last wrote the live index, as this search sees it."""
+        """When the last run that wrote the live index began, as far as this search has noticed."""
         with self._current() as view:
             return view.generation.created_at if self._update is None else self._update.started_at
 
@@ -141,13 +141,13 @@ class LiveSearch:
             return
         with State.existing(self.config.home_path) as state:
             live, projections = state.live(), state.projections()
-        # A run that has begun or ended since may have made a missing build again.
+        # A new run may have recreated a missing build.
         has_new_run = bool(view.legs.unavailable) and last_update(self.config.home_path) != self._update
         if is_retry_due or has_new_run or (live, projections) != (view.generation, view.projections):
             self._open()
             return
         try:
-            update = last_update(self.config.home_path)  # before the view is refreshed, which may then show more
+            update = last_update(self.config.home_path)  # read first: the refreshed view may be newer than this record
             view.refresh()
             self._update = update
         except SinkError:  # keep the old view until the next check
@@ -156,7 +156,7 @@ class LiveSearch:
     def _open(self) -> None:
         if self._closed:
             raise _closed()
-        # Both before the view is opened, so that the next check notices later changes.
+        # Both come before the view is opened, so that the next check notices later changes.
         self._watch.has_changed()
         update = last_update(self.config.home_path)
         self._view.replace(open_view(self.config, self._queries, self._needed))

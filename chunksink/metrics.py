@@ -32,7 +32,7 @@ from chunksink.wiring import status_of
 _DONE = ("ok", "refused", "held", "behind", "drift", "failures")
 """Statuses of runs that were able to do their work."""
 _LATENCIES = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-_OF_A_SINK: tuple[tuple[str, str, Callable[[BuildStatus], float]], ...] = (
+_SINK_METRICS: tuple[tuple[str, str, Callable[[BuildStatus], float]], ...] = (
     ("families_indexed", "Sources that the engine has confirmed.", lambda build: build.families),
     ("chunks_indexed", "Chunks that the engine has confirmed.", lambda build: build.chunks),
     ("documents_refused", "Documents that the engine refused.", lambda build: build.refused),
@@ -121,7 +121,7 @@ def _state(status: HomeStatus) -> Iterator[Metric]:
     yield _gauge("chunks_desired", "Chunks of these sources.", bus.chunks)
     yield _gauge("families_superseded", "Older versions of sources, which are not indexed.", bus.superseded)
     yield _gauge("families_held", "Sources kept unchanged because their chunks are missing or invalid.", status.held)
-    for name, help, value in _OF_A_SINK:
+    for name, help, value in _SINK_METRICS:
         yield _gauge(name, help, {sink: value(build) for sink, build in status.sinks.items()}, "sink")
     yield _gauge("partitions_pending", "Partitions that changed since they were last read.", len(bus.pending))
     yield _gauge("partitions_broken", "Partitions that are missing or invalid.", len(bus.broken))
@@ -133,8 +133,8 @@ def _state(status: HomeStatus) -> Iterator[Metric]:
 def _recall(status: HomeStatus, runs: Sequence[RunRecord]) -> Iterator[Metric]:
     """The recall of each sink, as `verify --deep` or `chunksink prove` last measured it."""
     measured: dict[str, dict[str, float]] = {}
-    for run in runs:
-        for name, sink in run.facts.get("sinks", {}).items() if run.command == "verify" else ():
+    for run in (each for each in runs if each.command == "verify"):
+        for name, sink in run.facts.get("sinks", {}).items():
             if name in status.sinks and sink.get("recall"):
                 measured.setdefault(name, sink["recall"])
     for figure, help in (("mean", "on average"), ("worst", "in the worst search")):

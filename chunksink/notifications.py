@@ -30,9 +30,9 @@ class Watched:
 
 @contextmanager
 def notifying(config: Config, command: str) -> Iterator[Watched]:
-    """Run `on_failure` after a run that failed, unless it did nothing (`NO_FAILURES`), and `on_drift` after a `verify`
-    that found drift. The run has released its locks by then. Problems of these commands are logged as warnings.
-    """
+    """Run `on_failure` after a failed run, and `on_drift` after a `verify` that found drift. `NO_FAILURES`, such as
+    another run's lock, do not count as failures. The run has released its locks by then. Problems of the two commands
+    are logged as warnings."""
     run = Watched()
     try:
         yield run
@@ -66,9 +66,9 @@ def _notify(config: Config, setting: str, command: str, run: Watched, **problem:
 def _run(arguments: Sequence[str], report: bytes, timeout: float) -> str:
     """Run a command with the report on its standard input. Returns what went wrong, or "". OSError if it cannot be
     started."""
-    with _memory_file() as complaints:  # not a pipe: a process that the command leaves running would keep it open
+    with _memory_file() as errors:  # not a pipe: a process that the command leaves running would keep it open
         process = subprocess.Popen(
-            arguments, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=complaints, start_new_session=True
+            arguments, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True
         )
         try:
             process.communicate(report, timeout)
@@ -80,13 +80,13 @@ def _run(arguments: Sequence[str], report: bytes, timeout: float) -> str:
             raise
         if process.returncode == 0:
             return ""
-        complaints.seek(0)
-        lines = complaints.read().decode(errors="replace").strip().splitlines()
+        errors.seek(0)
+        lines = errors.read().decode(errors="replace").strip().splitlines()
         return f"ended with exit code {process.returncode}" + (f": {lines[-1]:.{_SHOWN_CHARACTERS}}" if lines else "")
 
 
 def _memory_file() -> IO[bytes]:
-    """A file in memory where the system offers it: a full disk must not prevent its own notification."""
+    """A file in memory where the system offers it: a full disk must not prevent the notification about it."""
     if sys.platform == "linux":
         return os.fdopen(os.memfd_create("notification"), "w+b")
     return TemporaryFile()

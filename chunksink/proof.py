@@ -29,7 +29,7 @@ def proof_of(config: Config, report: "VerifyReport") -> dict[str, Any]:
     with State.existing(config.home_path) as state:
         Catalog(state).require_valid()
     if report.unread or report.held:
-        raise InvalidBus("chunks were missing or invalid while the engines were compared with them: run it again")
+        raise InvalidBus("chunks were missing or invalid during the comparison: try again")
     return {
         "schema_version": VERSION,
         "partitions": {
@@ -38,7 +38,7 @@ def proof_of(config: Config, report: "VerifyReport") -> dict[str, Any]:
         },
         "projection_version": PROJECTION_VERSION,
         "model": {"fingerprint": report.live.model.fingerprint, "dimension": report.live.model.dimension_in_index},
-        "settings": _settings_hash(config) if "meilisearch" in report.sinks else None,
+        "settings": _meilisearch_settings_hash(config) if "meilisearch" in report.sinks else None,
         "sinks": {
             name: {
                 "families": sink.families,
@@ -51,8 +51,7 @@ def proof_of(config: Config, report: "VerifyReport") -> dict[str, Any]:
     }
 
 
-def _settings_hash(config: Config) -> str:
-    """Of the index settings of Meilisearch."""
+def _meilisearch_settings_hash(config: Config) -> str:
     from chunksink.sinks.meilisearch.index_settings import find_settings_file, load_index_settings
 
     file = find_settings_file(config.sink.get("meilisearch", {}).get("settings_file"))

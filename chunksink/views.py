@@ -37,7 +37,7 @@ class View:
     close: Callable[[], None]
 
     def refresh(self) -> None:
-        """Make later writes visible, also if one reader fails."""
+        """Make later writes visible in every reader, even if one of them fails."""
         with ExitStack() as stack:
             for reader in self.legs.readers():
                 stack.callback(reader.refresh)
@@ -49,7 +49,7 @@ def open_view(
     needed: Collection[str] | None = None,
     generation: Generation | None = None,
 ) -> View:
-    """The live generation of a home. Raises NoGeneration if there is none. The view lists legs that failed.
+    """Open the live generation of a home. Raises NoGeneration if there is none. The view lists legs that failed.
 
     With `needed`, sinks are opened only until these legs are found. With `generation`, that one is opened instead of
     the live one, without a lease.

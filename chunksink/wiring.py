@@ -106,7 +106,7 @@ def open_session(
 
 
 def open_intake(config: Config, state: State, log: RunLog | None = None, workers: Workers | None = None) -> Intake:
-    """An intake, which reads the configured chunks into this state when it is used. Findings go to `log`."""
+    """An intake that reads the configured chunks into `state`. Findings go to `log`."""
     from chunksink.workers import worker_processes
 
     return Intake(
@@ -131,17 +131,17 @@ def require_chunks(root: BusRoot, home: Path) -> BusRoot:
         if known:
             raise InvalidBus(
                 f"no chunks at {root.address}, which had {counted(len(known), 'partition')}; the index is unchanged. "
-                "Bring the folder back, or name it with --chunks DIR. If all are meant to go: "
+                "Bring the folder back, or name it with --chunks DIR. To remove all partitions: "
                 f"{root.how_to_keep_empty}, then `chunksink retire-partition KEY` for each"
             ) from error
         raise
 
 
 def keep_live_sinks(config: Config) -> Config:
-    """An index in fts or Meilisearch stays there if no setting names sinks.
+    """Keep an existing index in the engine that it uses, fts or Meilisearch, if no setting names sinks.
 
-    An index in fts stays there even if MEILI_URL is set, which may be meant for another program. ConfigError if the
-    index is in Meilisearch and MEILI_URL is not set, even if fts has a build, too: that one may be outdated."""
+    MEILI_URL alone does not move an index from fts to Meilisearch: it may be meant for another program. ConfigError if
+    the index uses Meilisearch and MEILI_URL is not set. A build in fts does not help then, since it may be outdated."""
     live = live_sinks(config.home_path) if config.origin.has_default_sinks else frozenset()
     if "meilisearch" in live and "meilisearch" not in config.sinks:
         raise ConfigError(
@@ -272,9 +272,8 @@ def _open_sinks(
 
 
 def _open_compute(config: Config, stack: ExitStack) -> "Compute | None":
-    """What provides vectors before the run computes the rest: workers on Ray, or an import of segments if there are
-    any.
-    """
+    """Where a run gets vectors before it computes the missing ones: workers on Ray, or vector segments. None if there
+    are neither."""
     if config.engine == "ray":
         from chunksink.compute.ray import RayCompute
 

@@ -23,7 +23,7 @@ def worker_processes(total_bytes: int, jobs: int | None = None) -> Iterator[Exec
     if processes <= 1:
         yield None
         return
-    # Not multiprocessing's pool: its processes would run the caller's script again, unless that guards against it.
+    # multiprocessing's pool would run the caller's script again if that has no `__main__` guard.
     from loky import ProcessPoolExecutor
 
     # loky restarts workers that use much memory, as parsers do, and warns on standard error.
@@ -32,7 +32,7 @@ def worker_processes(total_bytes: int, jobs: int | None = None) -> Iterator[Exec
     pool = ProcessPoolExecutor(processes, initializer=_start_worker, initargs=(os.getpid(),))
     try:
         with _interrupts_delayed():
-            pool.submit(int)  # which starts the processes
+            pool.submit(int)  # starts the processes
         yield pool
     except BaseException:
         pool.shutdown(kill_workers=True)

@@ -22,10 +22,10 @@ from chunksink.settings.errors import ConfigError
 from chunksink.settings.ray import RayOptions
 
 _STORE_BYTES = 128 * 2**20
-"""Size of the object store. It has reports of examined ranges, never vectors."""
+"""Size of the object store. It holds reports of validated ranges, never vectors."""
 _LONGEST_FOLDER = 20
-"""Longest path of the folder in which Ray makes its own. The paths of Ray's sockets begin with it, and the system
-allows them 107 characters only."""
+"""Longest path of the parent of Ray's folder. The paths of Ray's sockets begin with it, and are limited to 107
+characters."""
 _ANSWER_SECONDS = 10.0
 T = TypeVar("T")
 
@@ -59,7 +59,7 @@ class Cluster:
             self._folder = None
 
     def examine(self) -> str:
-        """Where Ray runs. ComputeError if nothing answers at its address. Starts nothing, and does not connect."""
+        """Where Ray runs. ComputeError if nothing answers at its address. Neither starts Ray nor joins a cluster."""
         version, address = _import_ray().__version__, self._options.address
         if address is None:
             return f"Ray {version} starts on this machine for each run that needs it"
@@ -95,8 +95,7 @@ class Cluster:
             ray.init(log_to_driver=False, logging_level=logging.CRITICAL, **options)
         except (ConnectionError, OSError, RuntimeError, ValueError) as error:
             where = "on this machine" if address is None else f"at {address}"
-            reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-            raise ComputeError(f"cannot use Ray {where}: {reason}") from error
+            raise ComputeError(f"cannot use Ray {where}: {first_line(error)}") from error
         finally:
             if on_sigterm is not None and threading.current_thread() is threading.main_thread():
                 signal.signal(signal.SIGTERM, on_sigterm)
@@ -142,6 +141,10 @@ def _require_reachable(address: str) -> None:
         socket.create_connection((host, int(port)), timeout=_ANSWER_SECONDS).close()
     except (OSError, ValueError) as error:
         raise ComputeError(f"cannot use Ray at {address}: {getattr(error, 'strerror', None) or error}") from error
+
+
+def first_line(error: object) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
 
 
 def _short_folder() -> str:

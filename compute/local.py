@@ -1,5 +1,5 @@
-"""The engine without workers: it only imports vectors that workers of earlier runs have left. The run itself computes
-the others."""
+"""The engine without Ray: it imports existing vector segments, such as those of Ray workers. The run itself
+computes the vectors that are still missing."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
@@ -12,7 +12,7 @@ from chunksink.rebuild.intake import Workers
 
 
 class LocalCompute:
-    """Adds vector segments of earlier runs to the cache."""
+    """Adds existing vector segments to the cache."""
 
     name = "embed"
 

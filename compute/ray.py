@@ -1,7 +1,7 @@
 """The engine on Ray: tasks examine chunks, and a pool of actors computes vectors.
 
-The run cuts missing texts into blocks of a few seconds. A worker or node that dies loses its block, which another
-worker repeats, unless its segment is there already. What earlier runs have left in the shared place is added first.
+The run first imports the segments of earlier runs. It then divides the texts that still have no vector into blocks,
+each of a few seconds. If a worker dies, another computes its block again, except vectors that are in a segment already.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 from chunksink.chunkbus.storage import is_bucket, open_storage
 from chunksink.chunkbus.validation import Progress
-from chunksink.compute.cluster import Cluster, RayExecutor
+from chunksink.compute.cluster import Cluster, RayExecutor, first_line
 from chunksink.compute.worker import BlockReceipt, Job, OpenEncoder, Worker, WorkerState, open_encoder_of_worker
 from chunksink.rebuild.compute import MissingText
 from chunksink.rebuild.embedder import DocumentEmbedder
@@ -32,8 +32,8 @@ MOST_BLOCK_BYTES = 2**24
 LEAST_VALIDATED_BYTES = 64 * 2**20
 """A smaller input is validated in this process, which is faster than starting Ray."""
 TRIES = 3
-"""A block is tried this often. A run also ends after this many failed starts of workers in a row, without a result in
-between."""
+"""A run fails after this many attempts at one block, or after this many failed worker starts without a result between
+them."""
 START_SECONDS = 600.0
 """How long to wait for a first worker, as a cluster may have to start a machine."""
 _LOOK_SECONDS = 1.0
@@ -111,7 +111,7 @@ class RayCompute:
         yield RayExecutor(self._cluster.connect()) if size >= LEAST_VALIDATED_BYTES else None
 
     def embed(self, missing: Iterator[MissingText], embedder: DocumentEmbedder, on_chunks: Progress) -> None:
-        """Compute these texts on workers. After a ComputeError, the vectors computed so far are in the cache."""
+        """Embed these texts on workers. After a ComputeError, the vectors computed so far are in the cache."""
         config, gpus, segments = self._config, self._options.gpus_per_worker, self._config.segments
         embedder.import_segments(open_storage(segments))
         blocks = Blocks(missing)
@@ -168,7 +168,7 @@ class _Pool:
             worker, block = self._calls.pop(call)
             try:
                 result = self._ray.get(call)
-            except self._ray.exceptions.RayTaskError:  # a bug, not a death
+            except self._ray.exceptions.RayTaskError:  # a bug; the worker did not die
                 raise
             except self._ray.exceptions.RayError as error:
                 self._workers.discard(worker)
@@ -214,7 +214,7 @@ class _Run:
                 elif isinstance(result, BlockReceipt) and block is not None:
                     self._accept(block, result)
                 elif block is not None:
-                    self._repeat(block, f"a worker died: {_first_line(result)}")
+                    self._repeat(block, f"a worker died: {first_line(result)}")
                 else:
                     self._note_failed_start(result)
             if monotonic() - waiting_since > START_SECONDS:
@@ -229,14 +229,14 @@ class _Run:
             raise ComputeError(f"a worker on {worker.node} cannot load {name}: {worker.problem}")
         if worker.fingerprint != expected:
             raise ComputeError(
-                f"a worker on {worker.node} has another {name}: its fingerprint is {worker.fingerprint[:12]}, here it "
-                f"is {expected[:12]}. Install the same model files there"
+                f"a worker on {worker.node} has other files of {name}: their fingerprint is {worker.fingerprint[:12]}, "
+                f"here it is {expected[:12]}. Install the same model files there"
             )
 
     def _note_failed_start(self, error: object) -> None:
         self.failed_starts += 1
         if self.failed_starts >= TRIES:
-            raise ComputeError(f"workers die while they load the model; the last one: {_first_line(error)}")
+            raise ComputeError(f"{TRIES} workers died while loading the model. The last error: {first_line(error)}")
 
     def _accept(self, block: Block, receipt: BlockReceipt) -> None:
         self.failed_starts = 0
@@ -257,7 +257,7 @@ class _Run:
         self.on_chunks(block.chunks)
 
     def _repeat(self, block: Block, reason: str) -> None:
-        """Repeat what is not in a segment yet."""
+        """Let a worker embed the texts of a block that have no vector yet."""
         self.embedder.import_segments(open_storage(self.segments))
         cached = self.embedder.cached([text.place.key for text in block.texts])
         rest = replace(
@@ -271,7 +271,3 @@ class _Run:
             )
         if rest.texts:
             self.blocks.repeat(rest)
-
-
-def _first_line(error: object) -> str:
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

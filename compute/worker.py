@@ -1,6 +1,6 @@
 """What runs in a worker: it reads texts from their partitions, embeds them, and writes their vectors as a segment.
 
-A worker has the model loaded once. It returns receipts of a few hundred bytes; vectors stay in the shared place.
+A worker loads the model once. It returns receipts of a few hundred bytes; vectors stay in the segments.
 """
 
 from __future__ import annotations
@@ -56,7 +56,6 @@ class WorkerState:
     """A worker that has tried to load the model."""
 
     node: str
-    process: int
     fingerprint: str
     """Empty if the model could not be loaded, for the reason in `problem`."""
     problem: str = ""
@@ -79,7 +78,7 @@ class BlockReceipt:
     failure: str = ""
     """Why there is no segment."""
     length: int = 0
-    """Of the texts, in the unit of the model."""
+    """Total length of the texts, in the model's `length_unit`."""
 
 
 class Worker:
@@ -93,13 +92,13 @@ class Worker:
     def start(self) -> WorkerState:
         """Load the model."""
         if self._job.threads is not None:
-            os.environ.setdefault("RAYON_NUM_THREADS", str(self._job.threads))  # of the tokenizer
+            os.environ.setdefault("RAYON_NUM_THREADS", str(self._job.threads))  # for the tokenizer
         try:
             job = self._job
             self._encoder = job.open_encoder(job.encoder, job.model_cache, job.threads)
         except (ChunksinkError, OSError) as error:
-            return WorkerState(self._node, os.getpid(), "", str(error))
-        return WorkerState(self._node, os.getpid(), self._encoder.info.fingerprint)
+            return WorkerState(self._node, "", str(error))
+        return WorkerState(self._node, self._encoder.info.fingerprint)
 
     def embed(self, places: Sequence[TextPlace]) -> BlockReceipt:
         """Embed the texts at these places, and write one segment."""
@@ -114,7 +113,7 @@ class Worker:
     def _embed(self, places: Sequence[TextPlace], started: float) -> BlockReceipt:
         encoder = self._encoder
         if encoder is None:
-            raise RuntimeError("a worker embeds after its start")
+            raise RuntimeError("call `start` before `embed`")
         info = encoder.info
         root = BusRoot.at(self._job.chunks, self._job.home)
         passages = {info.key(passage.key): passage for passage in _passages(root, places)}

@@ -5,7 +5,7 @@
             ...
 
 `settings` describes an encoder and opens it: a model on this machine (`load`) or one behind an endpoint (`endpoint`);
-`encoder` has what they share. A model is run by OpenVINO (`openvino_runtime`) from a graph (`graphs`, made by
-`convert`), or by sentence-transformers (`torch_runtime`). `cache` keeps vectors; `vectors` encodes only
-what is missing in it. `stats` describes a cache, `maintenance` checks and shrinks it.
+`encoder` is their common interface. A model is run by OpenVINO (`openvino_runtime`) from a graph (`graphs`, made by
+`convert`), or by sentence-transformers (`torch_runtime`). `cache` keeps vectors; `vectors` encodes only texts
+without a cached vector. `stats` describes a cache, `maintenance` checks and shrinks it.
 """

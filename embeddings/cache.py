@@ -205,7 +205,7 @@ def rows_of_vectors(
 ) -> list[Row]:
     """The rows of these vectors; `WrongVectors` if one is not finite or has the wrong dimension."""
     if vectors.shape != (len(keys), info.dimension):
-        raise WrongVectors(f"{vectors.shape} is not {len(keys)} vectors of {info.dimension} dimensions")
+        raise WrongVectors(f"expected {len(keys)} vectors of {info.dimension} dimensions, got shape {vectors.shape}")
     if not np.isfinite(vectors).all():
         raise WrongVectors("a vector that is not finite must not be cached")
     model, code = raw_fingerprint(info.fingerprint), CODES[info.precision]

@@ -75,8 +75,8 @@ _TABLES = (
     "CREATE UNIQUE INDEX vector_key ON vector (fingerprint, text_hash, context_hash)",
     "CREATE TABLE segment (name TEXT PRIMARY KEY, rows INTEGER NOT NULL)",
 )
-"""Exactly as SQLite records them, because `_database` compares them with those of the file. `segment` has the segments
-that were imported."""
+"""Exactly as SQLite stores them: `_database` compares them with the tables of the file. `segment` lists imported
+segments."""
 
 
 def _migrations() -> Migrations:
@@ -146,7 +146,7 @@ class CacheFile:
 
     def temporary_table(self, keys: Iterable[bytes]) -> str:
         """Writes these keys to a temporary table of `text_hash` and `context_hash`, and returns its name. The next call
-        replaces it. An error of the iterable is not translated."""
+        replaces it. Errors raised by `keys` pass through unchanged."""
         rows = map(split_key, keys)
         columns = "text_hash BLOB, context_hash BLOB, PRIMARY KEY (text_hash, context_hash)"
         self.read("DROP TABLE IF EXISTS temp.wanted")
@@ -226,8 +226,8 @@ def _translated(path: Path) -> Iterator[None]:
     except OSError as exc:
         raise _unavailable(exc, path) from exc
     except (sqlite3.Error, StoreUnreadable, UnicodeDecodeError) as exc:
-        if isinstance(meant := explained(exc, path), OSError):
-            raise _unavailable(meant, path) from exc
+        if isinstance(cause := explained(exc, path), OSError):
+            raise _unavailable(cause, path) from exc
         # All our SQL is fixed and tested, and no row is large. So any other error (a missing table, a wrong type, a
         # malformed page) is caused by the content of the file.
         raise _damaged(path, str(exc.__cause__ or exc)) from exc

@@ -46,8 +46,8 @@ _Client = TypeVar("_Client")
 _TRANSIENT = frozenset((408, 409, 425, 429, 500, 502, 503, 504, 529))
 _CHECK = "check SSL_CERT_FILE, SSL_CERT_DIR, HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY"
 _TEXT_REFUSED = frozenset((400, 413, 422))
-_CANCELLED_AGAIN_SECONDS = 1.0
-"""After this time a request is cancelled again: a library can swallow a cancellation."""
+_CANCEL_AGAIN_SECONDS = 1.0
+"""Requests are cancelled again at this interval until they end: a library can swallow a cancellation."""
 _BACKOFF = wait_random_exponential(multiplier=0.25, max=15.0)
 _UNUSABLE_ANSWERS = 2
 _SHOWN_CHARS = 300
@@ -124,7 +124,7 @@ class EndpointConnection:
         while others := asyncio.all_tasks() - {asyncio.current_task()}:
             for task in others:
                 task.cancel()
-            done, _ = await asyncio.wait(others, timeout=_CANCELLED_AGAIN_SECONDS)
+            done, _ = await asyncio.wait(others, timeout=_CANCEL_AGAIN_SECONDS)
             for task in done:
                 _ = task.cancelled() or task.exception()  # asyncio prints exceptions that nobody reads
         await self._client.aclose()
@@ -143,10 +143,10 @@ class EndpointConnection:
                 return await retrying(self._try, content, len(parts), until)
             except TransientFailure as error:
                 tries = retrying.statistics["attempt_number"]
-                failed = f"failed {tries} times, at last with" if tries > 1 else "failed once, with"
+                failed = f"failed {tries} times. The last failure" if tries > 1 else "failed"
                 is_long = error.asked_seconds > max(0.0, until - asyncio.get_running_loop().time())
-                wait = f"; it asks to wait {error.asked_seconds:,.0f} s, which is too long" if is_long else ""
-                raise EndpointUnavailable(f"the endpoint {self._url} {failed} {error}{wait}") from None
+                wait = f"; it asks to wait {error.asked_seconds:,.0f} s, past the deadline" if is_long else ""
+                raise EndpointUnavailable(f"the endpoint {self._url} {failed}: {error}{wait}") from None
 
     async def _try(self, content: bytes, expected: int, until: float) -> Vectors:
         key = key_of(self._settings.endpoint_key_variable, "option endpoint_key_variable", EndpointDenied)
@@ -158,14 +158,14 @@ class EndpointConnection:
                 response = await self._client.post(self._address, content=content, headers=headers)
         except (httpx.RequestError, TimeoutError) as error:
             failure = error
-        if failure is not None:  # outside the block: a chained client error could repeat the key
+        if failure is not None:  # raised here, not above: the client's error may contain the key, and would be chained
             raise self._no_answer(failure, key)
         if response.status_code == 200:
             try:
                 vectors, billed = vectors_in(response.content, expected)
             except (ValueError, RecursionError) as error:
                 answer = message_of(response, key) or "it is empty"
-                raise UnusableAnswer(f"an answer that cannot be used ({error}): {answer}") from None
+                raise UnusableAnswer(f"unusable answer ({error}): {answer}") from None
             self._on_billed(billed)
             return vectors
         message = message_of(response, key)
@@ -177,7 +177,7 @@ class EndpointConnection:
         hint = {401: "; is the key right?", 403: "; is the key right?", 404: "; are URL and model right?"}
         answer = str(response.status_code)
         if elsewhere := response.headers.get("location"):
-            answer += f" with another address, which is not followed: {_without(key, elsewhere)[:_SHOWN_CHARS]}"
+            answer += f" with a redirect, which is not followed: {_without(key, elsewhere)[:_SHOWN_CHARS]}"
         answer += f": {message}" if message else ""
         raise EndpointDenied(f"the endpoint {self._url} answered {answer}{hint.get(response.status_code, '')}")
 
@@ -206,11 +206,11 @@ def client_for(url: str, kind: Callable[..., _Client], *, timeout: float | None)
     encrypted = urlsplit(url).scheme == "https"
     try:
         return kind(follow_redirects=False, timeout=timeout, verify=encrypted)
-    except (OSError, ImportError) as error:  # certificates, or a package for the proxy
+    except (OSError, ImportError) as error:  # unreadable certificates, or no package for a SOCKS proxy
         reason = getattr(error, "strerror", None) or error
         raise EndpointDenied(f"no connection is possible ({reason}): {_CHECK}") from error
     except (ValueError, httpx.InvalidURL):  # the message may contain part of a password
-        raise EndpointDenied(f"the address of the proxy cannot be read: {_CHECK}") from None
+        raise EndpointDenied(f"the proxy address is invalid: {_CHECK}") from None
 
 
 def checked_url(url: str, what: str = "the endpoint's URL", example: str = "http://127.0.0.1:11434/v1") -> str:
@@ -224,8 +224,7 @@ def checked_url(url: str, what: str = "the endpoint's URL", example: str = "http
 
 
 def message_of(response: httpx.Response, key: str | None) -> str:
-    """The endpoint's message, without the key, shortened. The key is removed first: after a cut through the key, its
-    beginning would not be recognised."""
+    """The endpoint's message, without the key, shortened. In this order, since a shortened key would not be found."""
     return " ".join(_without(key, response.text).split())[:_SHOWN_CHARS]
 
 
@@ -247,7 +246,7 @@ def _retry_after(response: httpx.Response) -> float:
 
 
 def _without(key: str | None, message: str) -> str:
-    """The message without the key, even if it is quoted in the form of Python or JSON."""
+    """The message without the key, even if the key is escaped as in Python or JSON."""
     if key:
         quoted = json.dumps(key)[1:-1]
         for form in sorted({key, repr(key)[1:-1], quoted, quoted.replace("/", r"\/")}, key=len, reverse=True):
@@ -260,12 +259,12 @@ def _retrying(seconds: float) -> AsyncRetrying:
     counts unusable answers, so each request needs a new one."""
     unusable = 0
 
-    def may_pass(error: BaseException) -> bool:
+    def may_retry(error: BaseException) -> bool:
         nonlocal unusable
         unusable += isinstance(error, UnusableAnswer)
         return isinstance(error, TransientFailure) and unusable < _UNUSABLE_ANSWERS
 
-    return AsyncRetrying(retry=retry_if_exception(may_pass), wait=_wait, stop=stop_before_delay(seconds), reraise=True)
+    return AsyncRetrying(retry=retry_if_exception(may_retry), wait=_wait, stop=stop_before_delay(seconds), reraise=True)
 
 
 def _wait(state: RetryCallState) -> float:
@@ -291,7 +290,7 @@ def vectors_in(content: bytes, expected: int) -> tuple[Vectors, int]:
     if len(answer.data) != expected:
         raise ValueError(problem)
     if vectors.keys() != set(range(expected)):
-        raise ValueError(f"the indexes of its vectors are not 0 to {expected - 1:,}, each once")
+        raise ValueError(f"expected the indexes 0 to {expected - 1:,}, each exactly once")
     billed = answer.usage.get("total_tokens") if isinstance(answer.usage, dict) else None
     rows = np.array([vectors[number] for number in range(expected)], dtype=np.float32)
     return rows, billed if isinstance(billed, int) else 0

@@ -1,6 +1,6 @@
 """The context of a text: its title and heading, which the encoder reads before the text.
 
-A vector depends on the context, so the cache has its hash beside that of the text.
+A vector depends on the context, so its key in the cache includes a hash of the context.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ def main(arguments: list[str]) -> int:
             else:
                 convert(ResolvedModel(folder.name, folder, "folder"), target)
     except Exception as error:  # OpenVINO, NNCF, torch and the model's code raise any class
-        words = str(error) if isinstance(error, EmbeddingsError) else f"no graph can be made of it: {error}"
+        words = str(error) if isinstance(error, EmbeddingsError) else f"it cannot be converted for OpenVINO: {error}"
         sys.stderr.write(f"{' '.join(words.split()):.300}\n")
         return 1 if _is_transient(error) else REFUSED
     return 0
@@ -169,8 +169,8 @@ def _compare(ours: Vectors, theirs: Vectors, least: float) -> None:
 def _is_transient(error: BaseException | None) -> bool:
     """Whether the machine caused the failure, not the model: too little memory or disk space, no network."""
     while error is not None:
-        of_system = isinstance(error, OSError) and error.errno is not None
-        if of_system or isinstance(error, EncoderOutOfMemory | ConnectionError) or shortage(error) is not None:
+        is_system_error = isinstance(error, OSError) and error.errno is not None
+        if is_system_error or isinstance(error, EncoderOutOfMemory | ConnectionError) or shortage(error) is not None:
             return True
         if isinstance(error, GraphUnreadable):  # made with other versions of the libraries: not the model's fault
             return True

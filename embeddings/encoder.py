@@ -75,7 +75,7 @@ class ModelInfo:
         return self.index_dimension or self.dimension
 
     def as_in_index(self, vectors: Vectors) -> Vectors:
-        """The vectors as indexes have them: unchanged, or only their first numbers, scaled to the length 1."""
+        """The vectors as indexes store them: unchanged, or only their first numbers, scaled to the length 1."""
         if not self.index_dimension:
             return vectors
         import numpy as np
@@ -102,8 +102,8 @@ class EncodedBatch:
     """Indices into the texts that were passed in."""
     vectors: Vectors
     lengths: Sequence[int]
-    """Length of the model's input for each text, with its context, before any cut: in tokens including the prompt on
-    this machine, in characters without it for an endpoint. 0 where it is not known."""
+    """Length of each text with its context, before truncation or splitting. A model on this machine counts tokens, with
+    the prompt; an endpoint counts characters, without it. 0 if unknown."""
     problems: Mapping[int, str] = field(default_factory=dict)
     """Why a position has no vector. Its row is NaN."""
 
@@ -112,7 +112,7 @@ class Encoder(ABC):
     """Turns texts into vectors.
 
     Encoders with the same fingerprint and precision compute interchangeable vectors: equal up to rounding. An encoder
-    has threads or connections: `with closing(open_encoder(settings)) as encoder`.
+    holds threads or connections, so close it: `with closing(open_encoder(settings)) as encoder`.
     """
 
     info: ModelInfo

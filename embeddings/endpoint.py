@@ -21,7 +21,7 @@ from chunksink.embeddings.settings import EncoderSettings
 from chunksink.embeddings.tokens import WindowJoiner, edges
 
 DEFAULT_MAX_CHARS = 24_000
-"""Three characters for each of the 8,192 tokens that most models accept. Many endpoints cut longer texts silently."""
+"""Three characters for each of 8,000 tokens; most models accept 8,192. Many endpoints cut longer texts silently."""
 
 _Answer = tuple[Vectors, dict[int, str]]
 
@@ -43,7 +43,7 @@ class EndpointEncoder(Encoder):
         self._lock = threading.Lock()
         try:
             connection = self._open()
-            dimension = connection.start(self._first_answer(connection)).result()
+            dimension = connection.start(self._checked_dimension(connection)).result()
         except BaseException:
             self.close()
             raise
@@ -130,7 +130,7 @@ class EndpointEncoder(Encoder):
             yield positions, parts
 
     def _cut(self, context: str, text: str) -> list[str]:
-        """Each part begins with the context, which has at most half of the maximum if both together exceed it."""
+        """The parts of a text, each after its context. If the text is cut, the context gets at most half of a part."""
         if len(context) + len(text) <= self._max_chars:
             return [context + text]
         context = context[: self._max_chars // 2]
@@ -145,7 +145,7 @@ class EndpointEncoder(Encoder):
             vectors = await connection.ask(parts, self._limits.deadline_seconds)
         except TextRefused as exc:
             if len(parts) == 1:
-                await self._first_answer(connection)  # raises if the endpoint refuses every text
+                await self._checked_dimension(connection)  # raises if the endpoint refuses every text
                 return np.full((1, self.info.dimension), np.nan, dtype=np.float32), {0: str(exc)}
         else:
             if vectors.shape[1] != self.info.dimension:
@@ -160,7 +160,7 @@ class EndpointEncoder(Encoder):
         refused = first_refused | {middle + number: problem for number, problem in second_refused.items()}
         return np.concatenate([first, second]), refused
 
-    async def _first_answer(self, connection: EndpointConnection) -> int:
+    async def _checked_dimension(self, connection: EndpointConnection) -> int:
         """The dimension of one word's vector; `EndpointDenied` if the endpoint refuses even that word."""
         question = [f"{self._passage_prompt}dimension"]
         try:
@@ -178,7 +178,7 @@ class EndpointEncoder(Encoder):
 def _finished(
     running: dict[Future[_Answer], list[int]], windows: WindowJoiner, problems: dict[int, str]
 ) -> Iterator[EncodedBatch]:
-    """The batches that are ready; then the error of a request that failed, if one did."""
+    """Yields the batches that are ready, then raises the error of a failed request, if any."""
     done, _ = wait(running, return_when=FIRST_COMPLETED)
     for future in sorted(done, key=lambda each: each.exception() is not None):
         positions = running.pop(future)

@@ -59,7 +59,7 @@ class EndpointDenied(EndpointError):
 
 
 class EndpointAddressInvalid(EndpointDenied):
-    """The configured address cannot be that of an endpoint."""
+    """The configured URL is malformed, or has a user, password or parameters."""
 
 
 class EndpointChanged(EndpointError):
@@ -99,4 +99,4 @@ class CacheOutOfResources(CacheUnavailable):
 
 
 class SegmentUnreadable(CacheError):
-    """The file is not a vector segment, or not as it was written; export it again, or delete it."""
+    """The file is not a vector segment, or is missing, damaged or too new; export it again, or delete it."""

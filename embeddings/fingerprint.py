@@ -76,8 +76,8 @@ _VOCABULARY_FILES = (
 
 
 def fingerprint_of_model(folder: Path, digests: Mapping[str, str], settings: Mapping[str, Any]) -> str:
-    """The fingerprint of a sentence-transformers model folder under these settings, in hex. `digests` are those of its
-    files, from `file_digests`."""
+    """The fingerprint of a sentence-transformers model folder under these settings, in hex. `digests` is the result of
+    `file_digests`."""
     modules = _modules(folder)
     parts = {
         "weights": _weights(folder, modules, digests),
@@ -93,7 +93,7 @@ class _SavedDigests(msgspec.Struct, frozen=True):
 
 
 def file_digests(folder: Path, model_cache: Path | None = None) -> dict[str, str]:
-    """The digest of every file below a folder, by its path from there.
+    """The digest of every file below a folder, by its path in the folder.
 
     They are kept in the folder `model_cache`, so that unchanged files are read only once.
     """

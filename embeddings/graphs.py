@@ -1,5 +1,5 @@
-"""Graphs of models for OpenVINO. Each is made once, checked against the model, and kept in the user's cache folder,
-which all homes share.
+"""Graphs of models for OpenVINO. Each is made once, checked against the model, and kept in the model cache, a folder
+that all homes can share.
 
 A graph has its own folder in the model cache. Its file graph.json records the digest of the model and the digests of
 the graph's files. The folder is made under a temporary name, and renamed when it is complete. A graph that is damaged,
@@ -86,7 +86,7 @@ def expected_runtime(model: ResolvedModel, precision: PrecisionRequest, model_ca
 def graph_of(
     model: ResolvedModel, digest: str, model_cache: Path, *, quantized: bool = False, renew: bool = False
 ) -> tuple[Path, ModelForm]:
-    """The folder of a model's graph, and the model's form. Makes a missing graph; with `renew`, replaces one.
+    """The folder of a model's graph, and the model's form. Makes a missing graph; with `renew`, makes it again.
 
     `digest` is that of the model's files. A refused model is tried again only with other versions of the libraries.
     """
@@ -102,8 +102,8 @@ def graph_of(
             model_cache.mkdir(parents=True, exist_ok=True)
             if reason := _refusal(folder):
                 raise GraphUnavailable(reason)
-            _log.info("preparing %s for this machine, once: it takes 15 seconds for a small model", model.name)
-            with filelock.FileLock(folder.with_suffix(".lock"), timeout=_LONGEST_SECONDS):  # for one process at a time
+            _log.info("preparing %s for this machine, only once; a small model takes about 15 seconds", model.name)
+            with filelock.FileLock(folder.with_suffix(".lock"), timeout=_LONGEST_SECONDS):
                 form = _form_in(folder, digest, model_cache) or _make(model, digest, folder, source)
     except filelock.Timeout as error:
         raise GraphUnavailable("another process has been making its graph for half an hour") from error

@@ -44,9 +44,9 @@ class LazyEncoder(Encoder):
             if self._expected not in (None, encoder.info.fingerprint):
                 encoder.close()
                 raise ModelError(
-                    f"{self.info.name} has other weights, another tokenizer or other settings than the model of the "
-                    "live index. `chunksink rebuild` builds the index with the present model"
+                    f"{self.info.name} has different weights, tokenizer or settings than the model of the live index. "
+                    "Run `chunksink rebuild` to build the index with the current model"
                 )
             self._encoder, self.loading_seconds = encoder, monotonic() - started
-            self.info = encoder.info  # with the present libraries and device
+            self.info = encoder.info  # with the current libraries and device
         return self._encoder

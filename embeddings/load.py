@@ -84,7 +84,7 @@ def load_encoder(
 def _index_dimension(found: ResolvedModel, dimension: int, requested: int | None) -> int:
     """How many numbers of each vector are stored in an index; 0 means all.
 
-    Raises `ModelUnsupported` if the model's config.json does not declare this dimension: answers would be poor.
+    Raises `ModelUnsupported` if the model's config.json does not declare this dimension: search results would be poor.
     """
     if requested in (None, dimension):
         return 0

@@ -55,15 +55,15 @@ class OpenVinoRuntime:
             raise GraphUnreadable(f"this version of tokenizers cannot read its tokenizer: {error}") from error
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
-        self._of_thread = threading.local()
+        self._per_thread = threading.local()
 
     def token_ids(self, texts: list[str]) -> list[list[int]]:
         return [encoded.ids for encoded in self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
 
     def vectors(self, arrays: Arrays, prompt_length: int) -> Vectors:
-        request = getattr(self._of_thread, "request", None)
+        request = getattr(self._per_thread, "request", None)
         if request is None:
-            request = self._of_thread.request = self._graph.create_infer_request()
+            request = self._per_thread.request = self._graph.create_infer_request()
         inputs = {name: array for name, array in arrays.items() if name in self._inputs}
         vectors: Vectors = request.infer(inputs, share_inputs=True)[0]
         return vectors
@@ -78,7 +78,7 @@ class OpenVinoRuntime:
 def import_openvino() -> Any:
     """Imports OpenVINO without telemetry.
 
-    OpenVINO and NNCF send reports with the module `openvino_telemetry`. So this process is kept from importing it.
+    OpenVINO and NNCF send reports with the module `openvino_telemetry`, so its import is blocked.
     """
     modules: dict[str, Any] = sys.modules
     modules["openvino_telemetry"] = None

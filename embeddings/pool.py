@@ -33,7 +33,7 @@ class EncoderPool:
     """Keeps one idle encoder, that of the last run. Two runs never use the same encoder at the same time.
 
     A kept encoder is used again for the same settings, unless a file of its model was written or replaced. The encoder
-    of an endpoint is not kept, because its model can change without a sign.
+    of an endpoint is not kept, because its model can change unnoticed.
     """
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ class EncoderPool:
             loaded.encoder.close()
 
     def _take(self) -> _Loaded | None:
-        """Take the kept encoder out of the pool; None if there is none of this process."""
+        """Takes the kept encoder out of the pool; None if this process has none."""
         with self._lock:
             loaded, self._idle = self._idle, None
         return loaded if loaded is not None and loaded.process == os.getpid() else None

@@ -1,6 +1,6 @@
 """Names of cached vectors: vector keys, fingerprints and the `embedding_ref` of the contract.
 
-The key of a vector tells the vectors of one model apart. It is the hash of the text, followed by the hash of the
+A vector key identifies a vector among those of one model. It is the hash of the text, followed by the hash of the
 context if there is one. An `embedding_ref` names a cached vector:
 
     cache:<model fingerprint, 64 hex digits>/<key, 64 or 96 hex digits>

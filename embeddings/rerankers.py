@@ -59,9 +59,7 @@ class CrossEncoderReranker:
         pairs = [(query, text) for text in texts]
         found: Any = self._model.predict(pairs, batch_size=len(pairs), show_progress_bar=False)
         if found.ndim != 1:
-            raise RerankFailed(
-                f"{self._name} computes {found.shape[1]} scores for a text: use a model that computes one"
-            )
+            raise RerankFailed(f"{self._name} computes {found.shape[1]} scores per text: use a model that computes one")
         return [float(score) for score in found]
 
     def close(self) -> None:
@@ -69,7 +67,7 @@ class CrossEncoderReranker:
 
 
 class EndpointReranker:
-    """`POST` of `model`, `query` and `documents`, as Cohere, Jina, vLLM and Infinity understand it."""
+    """`POST` of `model`, `query` and `documents`, as Cohere, Jina, vLLM and Infinity accept it."""
 
     def __init__(self, options: RerankOptions) -> None:
         self._options = options

@@ -60,7 +60,7 @@ def flaw(row: tuple[object, ...], dimension: int | None = None) -> str | None:
     if len(vector) % 4 or not vector or (dimension is not None and len(vector) != 4 * dimension):
         return "wrong dimension"
     numbers = np.frombuffer(vector, dtype=_NUMBER)
-    # The product checks all numbers fast. It may overflow although each of them is finite.
+    # The dot product is a fast check, but it may overflow although all numbers are finite.
     if not math.isfinite(numbers.dot(numbers)) and not np.isfinite(numbers).all():
         return "not finite"
     return None

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SEGMENT_ROWS = 50_000
-"""Roughly the limit of rows in a segment of `export_segments`: 80 MB of vectors of 384 dimensions."""
+"""About the most rows that `export_segments` puts into a segment: 80 MB at 384 dimensions."""
 _BATCH_ROWS = 5000
 _CHECKSUM_BYTES = 16
 _MOST_NUMBERS = 2**16
@@ -67,7 +67,7 @@ class ExportReport:
     rows: int = 0
     bytes: int = 0
     written: int = 0
-    """Segments that were not there yet."""
+    """Segments that did not exist yet."""
     bad_rows: int = 0
     """Rows of the cache that failed their check; they are left out."""
 
@@ -81,7 +81,7 @@ class ImportReport:
     """Segments that an earlier import has read; they are skipped."""
     rows: int = 0
     added: int = 0
-    """Rows that the cache lacked, or had in less precision."""
+    """Rows that the cache lacked, or had in lower precision."""
     bad_rows: int = 0
     """Rows that failed their check; they are left out."""
     bad: list[BadSegment] = field(default_factory=list)
@@ -144,7 +144,7 @@ def import_segments(
     """Adds the vectors of these segments, or of all in the storage, to the cache.
 
     A segment that was imported before is skipped. Every batch of rows is one transaction. A row that fails its check
-    is left out, and so is a file that is not as it was written. A vector is never replaced by a less precise one.
+    is left out, and so is a damaged file. A vector is never replaced by a less precise one.
     """
     report = ImportReport()
     known = _known(cache)
@@ -165,7 +165,7 @@ def segment_names(storage: Storage) -> list[str]:
 
 
 def imported_segments(cache: VectorCache, storage: Storage) -> list[Entry]:
-    """The segments of the storage that this cache has imported. It does not need the files any more."""
+    """The segments of the storage that this cache has imported. The cache no longer needs the files."""
     known = _known(cache)
     return [entry for entry in storage.entries("") if entry.name in known]
 
@@ -175,7 +175,7 @@ def _known(cache: VectorCache) -> set[str]:
 
 
 def read_segment(storage: Storage, name: str) -> Segment:
-    """SegmentUnreadable if the file is missing, is not as it was written, or is no segment."""
+    """SegmentUnreadable if the file is missing, damaged, too new or not a segment."""
     if _NAME.fullmatch(name) is None:
         raise SegmentUnreadable("not a vector segment: its name is not a digest")
     try:
@@ -276,7 +276,7 @@ def _decoded(content: bytes) -> Segment:
         origin = Origin(*(metadata[name].decode() for name in (b"fingerprint", b"model", b"producer")))
         model, dimension = raw_fingerprint(origin.fingerprint), _dimension(origin)
         if dimension is None:
-            raise SegmentUnreadable("its model is not described")
+            raise SegmentUnreadable("its description of the model is incomplete")
         if not file.schema.equals(_schema(pa, dimension)):
             raise SegmentUnreadable("its columns are not those of a vector segment")
     except (pa.ArrowException, KeyError, OSError, ValueError) as error:
@@ -312,7 +312,7 @@ def _dimension(origin: Origin) -> int | None:
 
 
 def _schema(pa: Any, dimension: int) -> pa.Schema:
-    """The columns, as `COLUMNS` of the cache."""
+    """Has the columns `COLUMNS`, in that order."""
     types = {
         "text_hash": pa.binary(TEXT_BYTES),
         "context_hash": pa.binary(),

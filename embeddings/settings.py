@@ -31,7 +31,7 @@ class EncoderSettings:
     dimensions: int | None = None
     """Of the vectors in indexes; the cache always has whole vectors."""
     embed_context: EmbedContext = ""
-    """The default of this class is that of earlier versions: no context. The configuration has another default."""
+    """Builds of earlier versions do not record it: they have no context. The configuration has another default."""
     query_prompt: str | None = None
     passage_prompt: str | None = None
     endpoint: str | None = None
@@ -84,8 +84,9 @@ def settled(settings: EncoderSettings, encoder: Encoder) -> EncoderSettings:
 
 
 def changed_settings(configured: EncoderSettings, recorded: EncoderSettings) -> dict[str, tuple[Any, Any]]:
-    """The settings in which `configured` differs from `recorded`, a result of `settled`: their recorded and their
-    configured values. Empty if both describe the same encoder; changed files of the model are not noticed.
+    """The settings that differ, each with its recorded and its configured value. `recorded` is a result of `settled`.
+
+    Empty if both describe the same encoder. Does not notice changed files of the model.
     """
     before, now = asdict(recorded), asdict(_completed(configured, recorded.precision, recorded.max_length))
     return {name: (before[name], now[name]) for name in before if before[name] != now[name]}

@@ -123,7 +123,7 @@ def _rounded_up(length: int, step: int) -> int:
 
 
 class WindowJoiner:
-    """Joins the windows of long texts, in any order."""
+    """Joins the vectors of windows to vectors of texts. Windows may come in any order."""
 
     def __init__(self, counts: Sequence[int], lengths: Sequence[int], offset: int = 0) -> None:
         """The number of windows and the length of each text; `offset` is the position of the first text."""
@@ -133,10 +133,8 @@ class WindowJoiner:
         self._parts: dict[int, tuple[int, npt.NDArray[np.float64], float]] = {}
 
     def add(self, texts: Sequence[int], vectors: Vectors) -> EncodedBatch:
-        """Adds the vectors of some windows, and returns the texts that are now complete.
-
-        `texts` has an index for each vector: that of the text to which its window belongs.
-        """
+        """Adds the vectors of some windows, and returns the texts that are now complete. `texts` has the index of the
+        text for each vector."""
         complete: dict[int, npt.NDArray[Any]] = {}
         for text, vector in zip(texts, vectors, strict=True):
             if self._counts[text] == 1:

@@ -39,7 +39,7 @@ class Embedded:
 
 @dataclass(slots=True)
 class EmbedReport:
-    """Counts while a stream is read. Several streams may share a report."""
+    """Counts, updated while a stream is read. Several streams may share a report."""
 
     texts: int = 0
     """Items that were returned."""
@@ -64,8 +64,8 @@ class EmbedReport:
 
     @property
     def reused(self) -> int:
-        """Items whose vector was in the cache, or was computed for an earlier item. A vector counts in `encoded` as
-        soon as it is computed, its item in `texts` only when it is returned. Until then this is too low."""
+        """Items whose vector was in the cache, or was computed for an earlier item. Too low within a slice: a vector
+        counts in `encoded` when it is computed, its item in `texts` only when it is returned."""
         return max(0, self.texts - self.encoded - self.refused)
 
 
@@ -154,37 +154,37 @@ class _Run:
         passages: dict[bytes, Passage] = {}
         for key, passage in items:
             passages.setdefault(key, passage)
-        window = _Slice(passages, self.encoder.info.dimension)
-        missing, replaced = self._look_up(window)
+        part = _Slice(passages, self.encoder.info.dimension)
+        missing, replaced = self._look_up(part)
         if missing:
-            self._check_endpoint(window)
-            self._encode(window, missing, replaced)
+            self._check_endpoint(part)
+            self._encode(part, missing, replaced)
         for key, passage in items:
-            yield self._embedded(window, key, passage.text)
+            yield self._embedded(part, key, passage.text)
 
-    def _look_up(self, window: _Slice) -> tuple[list[bytes], set[bytes]]:
+    def _look_up(self, part: _Slice) -> tuple[list[bytes], set[bytes]]:
         """Fills in cached vectors. Returns the missing keys, and those whose rows in the cache must be replaced."""
-        keys = list(window.passages)
+        keys = list(part.passages)
         info = self.encoder.info
-        found = self._repeated(
+        found = self._retry_if_damaged(
             lambda: self.cache.lookup(info.fingerprint, keys, dimension=info.dimension, request=info.requested)
         )
-        window.vectors[found.positions] = found.vectors
-        window.cached = [keys[position] for position in found.positions]
+        part.vectors[found.positions] = found.vectors
+        part.cached = [keys[position] for position in found.positions]
         self.report.corrupt += len(found.corrupt)
-        self._note_lengths(window, window.cached, found.lengths)
-        done = {*window.cached, *self.report.problems}
+        self._note_lengths(part, part.cached, found.lengths)
+        done = {*part.cached, *self.report.problems}
         return [key for key in keys if key not in done], {*found.corrupt, *found.outdated}
 
-    def _check_endpoint(self, window: _Slice) -> None:
+    def _check_endpoint(self, part: _Slice) -> None:
         """Compares the endpoint's vectors with cached ones: of the probes or, if no probe is cached, of texts in the
-        window. Does nothing after `outdate`, when no cached vector counts."""
+        slice. Does nothing after `outdate`, when no cached vector counts."""
         info, report = self.encoder.info, self.report
         if info.device != "endpoint" or report.endpoint_checked or self.cache.last_outdated(info.fingerprint):
             return
         probes = _Slice(_PROBES, info.dimension)
         missing, _ = self._look_up(probes)
-        known = probes if probes.cached else window
+        known = probes if probes.cached else part
         cached = [(known.passages[key], known.vectors[known.row_of[key]]) for key in known.cached]
         if shortest := sorted(cached, key=lambda each: len(each[0].text))[: len(PROBES)]:
             require_same_model(self.encoder, shortest)
@@ -192,18 +192,18 @@ class _Run:
         if missing:
             cache_probes(self.encoder, self.cache)
 
-    def _encode(self, window: _Slice, missing: list[bytes], replaced: set[bytes]) -> None:
-        passages = [window.passages[key] for key in missing]
+    def _encode(self, part: _Slice, missing: list[bytes], replaced: set[bytes]) -> None:
+        passages = [part.passages[key] for key in missing]
         texts, contexts = [passage.text for passage in passages], [passage.context for passage in passages]
         with closing(self.encoder.encode_batches(texts, contexts)) as batches:
             for batch in batches:
                 before = self.report.encoded
-                self._take(window, batch, missing, replaced)
+                self._take(part, batch, missing, replaced)
                 self.on_encoded(self.report.encoded - before)
-        if any(key not in window.computed and key not in self.report.problems for key in missing):
+        if any(key not in part.computed and key not in self.report.problems for key in missing):
             raise WrongVectors(f"the encoder {self.encoder.info.name} left texts without a vector")
 
-    def _take(self, window: _Slice, batch: EncodedBatch, missing: list[bytes], replaced: set[bytes]) -> None:
+    def _take(self, part: _Slice, batch: EncodedBatch, missing: list[bytes], replaced: set[bytes]) -> None:
         info = self.encoder.info
         problems = problems_of(batch, info)
         keys = [missing[position] for position in batch.positions]
@@ -212,33 +212,33 @@ class _Run:
             if position in problems:
                 self.report.problems[key] = problems[position]
                 continue
-            window.vectors[window.row_of[key]] = vector
+            part.vectors[part.row_of[key]] = vector
             computed[key] = length
             self.report.encoded += 1
             self.report.encoded_length += length
-            self.report.encoded_bytes += len(window.passages[key].text.encode("utf-8", "surrogatepass"))
-        window.computed |= computed.keys()
-        self._note_lengths(window, keys, batch.lengths)
-        rows = window.vectors[[window.row_of[key] for key in computed]]
+            self.report.encoded_bytes += len(part.passages[key].text.encode("utf-8", "surrogatepass"))
+        part.computed |= computed.keys()
+        self._note_lengths(part, keys, batch.lengths)
+        rows = part.vectors[[part.row_of[key] for key in computed]]
         lengths = list(computed.values())
-        self._repeated(lambda: self.cache.put(info, list(computed), rows, lengths, replaced=replaced))
+        self._retry_if_damaged(lambda: self.cache.put(info, list(computed), rows, lengths, replaced=replaced))
 
-    def _note_lengths(self, window: _Slice, keys: Iterable[bytes], lengths: Iterable[int]) -> None:
+    def _note_lengths(self, part: _Slice, keys: Iterable[bytes], lengths: Iterable[int]) -> None:
         if (most := self.encoder.info.max_length) is not None:
-            window.long.update(key for key, count in zip(keys, lengths, strict=True) if count > most)
+            part.long.update(key for key, count in zip(keys, lengths, strict=True) if count > most)
 
-    def _embedded(self, window: _Slice, key: bytes, text: str) -> Embedded:
+    def _embedded(self, part: _Slice, key: bytes, text: str) -> Embedded:
         self.report.texts += 1
-        self.report.over_length += key in window.long
+        self.report.over_length += key in part.long
         problem = self.report.problems.get(key)
-        if problem is None and text != window.passages[key].text:
+        if problem is None and text != part.passages[key].text:
             problem = "a different text has the same text hash"
         if problem is not None:
             self.report.refused += 1
             return Embedded(key, None, False, problem)
-        return Embedded(key, window.vectors[window.row_of[key]], key not in window.computed)
+        return Embedded(key, part.vectors[part.row_of[key]], key not in part.computed)
 
-    def _repeated(self, call: Callable[[], _T]) -> _T:
+    def _retry_if_damaged(self, call: Callable[[], _T]) -> _T:
         """The result of the call. If the file is damaged, it is replaced and the call repeated."""
         try:
             return call()

@@ -43,7 +43,7 @@ def find_problems(records: Sequence[Record], policy: Policy) -> list[str]:
 
 
 def find_breaches(root: BusRoot, key: str) -> Iterator[Breach]:
-    """Every breach in a valid partition, in the order of its lines. Chunks by other rules are skipped."""
+    """Every breach in a valid partition, in the order of its lines. Chunks that were cut by other rules are skipped."""
     numbered = ((line, record) for line, (_, record) in enumerate(read_partition(root, key), start=1))
     for (document_id, policy_id), group in groupby(numbered, key=lambda entry: _document_of(entry[1])):
         if policy_id is not None:
@@ -89,4 +89,4 @@ def _problems_of(record: Record, place: int, chunk_id: str, policy: Policy) -> I
     if not metadata["chunk_path"].startswith(chunk_path(metadata["headings_path"], "")):
         yield f"chunk_path {metadata['chunk_path']!r} does not begin with its headings"
     if record["chunk_id"] != chunk_id:
-        yield "its chunk_id does not follow from the formula"
+        yield "its chunk_id does not match the formula"

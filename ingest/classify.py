@@ -46,8 +46,8 @@ def classify(
 ) -> list[Failure]:
     """Sets format and signature of each file in `found`, and the outcome of those that need not be read.
 
-    A file is unchanged if its last reading had no failure, if its signature, format, versions of the format and
-    placement are the same, and if all its families are still in the partition `only` (None: in any). If only the
+    A file is unchanged under three conditions. Its last reading had no failure. Its signature, placement, format and
+    versions of the format are the same. All its families are still in the partition `only` (None: in any). If only the
     signature differs, the checksum decides. With `by-date` a file whose signature differs is always read, because its
     time decides the partition. Returns the named files that no format recognises; other such files are only counted.
     """
@@ -77,7 +77,7 @@ def classify(
                 if is_failure:
                     file = Path(os.fsdecode(path))
                     found = None if file.suffix.lower() in _SEPARATED else first_problem(file)
-                    problem = found or Notice(code, _UNKNOWN)
+                    problem = found or Notice(code, _NO_FORMAT)
                     code = problem.code
                     failures.append(Failure(uri, code, problem.reason, problem.line))
                 reading = {"format": name, "outcome": Outcome.LEFT_OUT, "is_whole": is_empty, "failures": is_failure}
@@ -95,7 +95,7 @@ def classify(
     return failures
 
 
-_UNKNOWN = "no format recognises its records: name one with --as, or name the text field of rows: --field text=NAME"
+_NO_FORMAT = "no format recognises its records: name one with --as, or name the text field of rows: --field text=NAME"
 _WITH_LAST_READING = """
 select found.uri, found.path, source.codes, source.checksum, source.format, source.versions, source.placement,
   source.failures, source.size, source.mtime_ns, source.ctime_ns, source.inode
@@ -149,9 +149,9 @@ def _format_of(path: bytes, options: Options, formats: Mapping[str, Format], is_
 
 
 def _separated(file: Path, is_named: bool) -> str | None:
-    """Rows if the header matches. Any other named file is unknown, any other file in a folder is text.
+    """Rows if the header matches. Otherwise a file found in a folder is text, and a named file has no format (None).
 
-    Rows too if the file cannot be opened, or is named and has a broken header: reading it reports the error.
+    A file that cannot be opened, or is named and has a broken header, counts as rows: reading it reports the error.
     """
     from chunksink.ingest.formats.rows import header_matches
 
@@ -181,5 +181,5 @@ def _best_match(file: Path, candidates: list[Format], last: str | None) -> str |
                 best, name = match, one.name
         if best >= Match.LIKELY:
             break
-    # A file that was read as rows stays rows, even if a new column makes it look like chunks.
+    # A file that was once read as rows stays rows, even if a new column makes it look like chunks.
     return last if last == ROWS and name == "chunks" else name

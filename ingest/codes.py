@@ -36,39 +36,38 @@ EXTRACTION_SKIPPED = "EXTRACTION_SKIPPED"
 WITH_REMEDY = (FENCE_UNCLOSED, SCAN_WITHOUT_TEXT, SOURCE_IN_ANOTHER_FILE)
 """Notices that are not failures, but whose remedy is shown after an ingest."""
 ODD = (FENCE_UNCLOSED, NUL_REMOVED)
-"""The source was read completely, but perhaps not as its author intended."""
+"""Notices that a source was read completely, but perhaps not as its author intended."""
 
 MEANINGS: dict[str, tuple[str, str]] = {
     CHUNKING_FAILED: ("the source cannot be read or chunked", "correct the source; the message says where"),
     SOURCE_UNREADABLE: ("the file cannot be opened or read", "correct its permissions, or check the disk"),
     SOURCE_CHANGED: ("the file was written to while it was read", "run again when its writer has finished"),
     SOURCE_NAME_INVALID: ("the file's name is not UTF-8, so no record can contain it", "rename the file"),
-    SOURCE_EMPTY: ("the source has no text; no failure", "nothing, if this is intended"),
+    SOURCE_EMPTY: ("the source has no text; not a failure", "nothing, if this is intended"),
     SCAN_WITHOUT_TEXT: (
-        "the pages of a PDF are pictures and contain no text; no failure",
+        "the pages of a PDF are pictures and contain no text; not a failure",
         "recognise its text (`ocrmypdf IN.pdf OUT.pdf`) and ingest the result",
     ),
     FENCE_UNCLOSED: (
-        "a code block in Markdown is never closed, so everything below it is code; no failure",
+        "a code block in Markdown is never closed, so all text below it is code; not a failure",
         "close it with a line like the one that opens it",
     ),
-    NUL_REMOVED: ("NUL characters (U+0000) were removed from the source; no failure", "nothing"),
+    NUL_REMOVED: ("NUL characters (U+0000) were removed from the source; not a failure", "nothing"),
     FOLDER_LINKED: (
-        "a link to a folder was not followed, since it may lead in a circle; no failure",
+        "a link to a folder was not followed, because it may be circular; not a failure",
         "name the link, or the folder it leads to, as a source",
     ),
     FILE_LINKED: (
-        "a link to a file was not followed: the file is outside the folders that were named, or does not exist; no "
-        "failure",
-        "name the file as a source, or use `--follow-links`; delete a link that leads nowhere",
+        "a link to a file was not followed: the file is outside the named folders, or does not exist; not a failure",
+        "name the file as a source, or use `--follow-links`; delete the link if its file does not exist",
     ),
     FOLDER_IS_OUTPUT: (
-        "a folder was skipped because it contains what was made from sources: a bus of chunks, or the home; no failure",
-        "nothing; to read another bus, name it as a source",
+        "a folder was skipped because it contains output of chunksink: a bus root, or the home; not a failure",
+        "nothing; to read another bus root, name it as a source",
     ),
     FOLDER_OF_TOOL: (
         "a folder was skipped because a tool filled it: installed packages (`node_modules`, a Python environment) or a "
-        "cache (`CACHEDIR.TAG`); no failure",
+        "cache (`CACHEDIR.TAG`); not a failure",
         "nothing; to read it, name it as a source",
     ),
     CONVERTER_MISSING: (
@@ -76,40 +75,40 @@ MEANINGS: dict[str, tuple[str, str]] = {
         "install the extra that the message names, or skip such files with `--exclude`",
     ),
     RECORD_FORM_UNKNOWN: (
-        "no format recognises the records; no failure for a file that was found in a folder",
+        "no format recognises the records; not a failure for a file that was found in a folder",
         "name the format with `--as` (`chunksink ingest --help` lists them), or the text field with `--field text=`",
     ),
     BLOCK_WITHOUT_TEXT: (
         "a parsed document has blocks or tables without text in the fields that are read; counted once for each "
-        "document, no failure",
+        "document, not a failure",
         "put their text into a field named `text`, `content` or, for tables, `rows`",
     ),
     PARTS_LEFT_OUT: (
         "a file contains more than its text, such as comments, headers and footers of pages, charts, drawings, "
         "pictures without a description, or rows beyond the limit of a workbook; counted once for each file or parsed "
-        "document, no failure",
-        "nothing; write into the text what belongs to it",
+        "document, not a failure",
+        "nothing, or move such content into the text",
     ),
     SITE_LEFT_OUT: (
-        "menus, banners and footers of an HTML page were skipped; counted once for each page, no failure",
+        "menus, banners and footers of an HTML page were skipped; counted once for each page, not a failure",
         "nothing; do not mark parts of the text as `<nav>`",
     ),
     TEXT_LEFT_OUT: (
-        "a row has other long fields that could be its text; counted once for each row, no failure",
-        "name the field that is the text (`--field text=NAME`), or make a row of each",
+        "a row has other long fields that could be its text; counted once for each row, not a failure",
+        "name the field that is the text (`--field text=NAME`), or give each of them a row of its own",
     ),
     RECORD_SUPERSEDED: (
-        "a later record of the file replaces this one: it is the same chunk, or of a later version of the source; no "
+        "a later record of the file has the same chunk or a later version of the source, and replaces this one; not a "
         "failure",
         "nothing",
     ),
     SOURCE_IN_ANOTHER_FILE: (
-        "another file, later by name, has chunks of the same source; only those count; no failure",
+        "another file with a later name has chunks of the same source, and only those count; not a failure",
         "if both are needed, put all chunks of a source into one file",
     ),
     FAMILY_INCOMPLETE: (
-        "records of a source are missing: a source that states its `chunk_count` keeps its last good chunks, any other "
-        "is ingested without the missing records",
+        "records of a source are missing: if it states its `chunk_count`, it keeps its last good chunks, else it is "
+        "ingested without the missing records",
         "correct the records that were refused, or export the source again",
     ),
     IDENTITY_MISMATCH: (
@@ -117,14 +116,14 @@ MEANINGS: dict[str, tuple[str, str]] = {
         "compute it as the format's specification says; the message contains both values",
     ),
     EXTRACTION_FAILED: ("the record says that its extraction failed", "correct the source and extract it again"),
-    EXTRACTION_SKIPPED: ("the record says that its source was skipped; no failure", "nothing"),
+    EXTRACTION_SKIPPED: ("the record says that its source was skipped; not a failure", "nothing"),
     EVENT_MALFORMED: (
         "a line of a recorder log is not an event: broken JSON, not UTF-8, or a field that is missing or wrong",
         "correct what writes the log; the other lines were read",
     ),
     EVENT_TOO_LONG: ("a line of a recorder log is longer than 8 MiB", "record smaller events"),
     EVENT_KIND_UNKNOWN: (
-        "an event has an unknown kind or code; no failure in an asciinema recording",
+        "an event has an unknown kind or code; not a failure in an asciinema recording",
         "use the kinds ingress_text, egress_output, control_marker, lifecycle_marker, or the codes i, o, m, x, r",
     ),
     EVENT_OUT_OF_ORDER: (

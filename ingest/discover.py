@@ -1,4 +1,4 @@
-"""Stage 1: finds the files below the named paths, each once, and their names below registered roots."""
+"""Stage 1: finds each file below the named paths once, and names it by its registered root."""
 
 import os
 import re
@@ -22,7 +22,7 @@ from chunksink.ingest.roots import Roots, Scope, real_path
 NO_SUFFIX = "no suffix"
 OTHERS = "others"
 _HIDDEN = (".", "~$")
-"""How the names of hidden files begin, and of the files with which Office marks documents that are open."""
+"""Prefixes of hidden files and of Office lock files."""
 _SUFFIX = re.compile(r"\.(?=.*[a-z])[a-z0-9_+-]{1,16}")
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+:)/+(.*)", re.S)
 _CACHE_TAG = b"Signature: 8a477f597d28d172789f06886806bc55"  # https://bford.info/cachedir/
@@ -30,14 +30,14 @@ _CACHE_TAG = b"Signature: 8a477f597d28d172789f06886806bc55"  # https://bford.inf
 
 @dataclass
 class Discovery:
-    """The results besides the files themselves, which are in the table `found`."""
+    """Results of the search, except the files: these are in the table `found`."""
 
     scopes: list[Scope] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     left_out: list[Failure] = field(default_factory=list)
     other_kinds: Counter[str] = field(default_factory=Counter)
     unlisted: str | None = None
-    """A folder that could not be listed, so vanished files in it are unknown."""
+    """A folder that could not be listed, so the run cannot tell which of its files have vanished."""
     unmatched: tuple[str, ...] = ()
     """The patterns that matched nothing, with their options: `--exclude drafts/`."""
 
@@ -94,7 +94,7 @@ def discover(
 
 
 def _former_scope(path: Path, roots: Roots, db: sqlite3.Connection) -> Scope | None:
-    """The names of the sources of a file or folder that no longer exists; None if none was read from it."""
+    """The scope of a file or folder that no longer exists; None if no source was read from it."""
     real = real_path(path)
     scope, root = roots.within(real), roots.of(real.parent)
     if root is not None:
@@ -103,7 +103,7 @@ def _former_scope(path: Path, roots: Roots, db: sqlite3.Connection) -> Scope | N
 
 
 def why_skipped(bus: BusRoot, source: str) -> str | None:
-    """Why no ingest has read this file, named by its path or as a source, and the remedy. None if there is no file."""
+    """Why no ingest has read a file, and the remedy; None if there is no such file. `source` is its path or name."""
     roots = Roots(bus)
     found = filter(os.path.isfile, (source, str(roots.path_of(source) or "")))
     if (path := next(map(Path, found), None)) is None:
@@ -116,9 +116,10 @@ def why_skipped(bus: BusRoot, source: str) -> str | None:
         return f"{path} was not read: hidden files and folders are skipped. {remedy}"
     if not any(suffix and real.name.lower().endswith(suffix) for suffix in suffixes):
         kind = f"*{real.suffix}" if real.suffix else real.name
-        return f"{path} was not read: files of its kind are skipped. {remedy}; --include {shlex.quote(kind)} reads all"
+        remedy += f"; --include {shlex.quote(kind)} reads all such files"
+        return f"{path} was not read: files of its kind are skipped. {remedy}"
     if root and (name := root.name_of(real)) != source:
-        return f"{path} is named {name} as a source: see `chunksink why {shlex.quote(name)}`"
+        return f"{path} has the source name {name}: see `chunksink why {shlex.quote(name)}`"
     return f"{path} was not read: it is excluded, in a skipped folder, or new. {remedy}"
 
 
@@ -131,7 +132,7 @@ class _Patterns:
 
     def match(self, path: str) -> bool:
         result = self._spec.check_file(path)
-        if result.index is not None:  # the last one that matches, which decides
+        if result.index is not None:  # at least one pattern matches; the last match decides
             self._matched |= {number for number, one in enumerate(self._spec.patterns) if one.match_file(path)}
         return bool(result.include)
 
@@ -229,13 +230,13 @@ class _Walk:
         """
         real = os.path.realpath(entry.path)
         if real in self._named:
-            return entry.is_symlink()  # the link's target is walked by itself
+            return entry.is_symlink()
         if entry.is_symlink():
             self._leave_out(uri, codes.FOLDER_LINKED, "is a link to a folder; to read it, name it")
         elif real in self._outputs:
             self._leave_out(uri, codes.FOLDER_IS_OUTPUT, "chunksink writes there")
         elif os.path.isdir(f"{real}/canonical") and os.path.isdir(f"{real}/manifest"):  # noqa: PTH112 (many folders)
-            self._leave_out(uri, codes.FOLDER_IS_OUTPUT, "is a bus of chunks; to read it, name it")
+            self._leave_out(uri, codes.FOLDER_IS_OUTPUT, "is a bus root; to read it, name it")
         elif reason := _filled_by_tool(real):
             self._leave_out(uri, codes.FOLDER_OF_TOOL, f"{reason}; to read it, name it")
         else:
@@ -243,7 +244,7 @@ class _Walk:
         return True
 
     def _leave_out_broken_link(self, uri: str) -> None:
-        """Not if it has been read: then it counts as a missing file."""
+        """Reports a broken link, unless it has been read before: then it counts as a missing file."""
         if self._db.execute("select 1 from family where origin = ?", [printable(uri)]).fetchone() is None:
             self._leave_out(uri, codes.FILE_LINKED, "is a link to a file that does not exist")
 
@@ -279,7 +280,7 @@ def printable(uri: str) -> str:
 def _is_folder(entry: os.DirEntry[str]) -> bool:
     try:
         return entry.is_dir()
-    except OSError:  # a link in a circle; reading it reports that
+    except OSError:  # a circular link; reading it reports that
         return False
 
 

@@ -48,4 +48,4 @@ class ReaderKilled(IngestRefused):
 
 
 class IngestBusy(IngestError):
-    """Another ingest uses this home, or has changed the registered folders of these chunks."""
+    """Another ingest uses this home, or has changed the registered folders of this bus root."""

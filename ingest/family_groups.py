@@ -1,4 +1,4 @@
-"""Groups the records of one file, which may be in any order, into families. Memory contains one family at a time."""
+"""Groups the records of one file, which may be in any order, into families. Only one family is in memory at a time."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -21,9 +21,9 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """One chunk of a family, before its siblings are known.
 
     `version` distinguishes versions of one source; the last in the file counts. Siblings are sorted by `order`. `index`
-    is the chunk's number in the family, `count` the number of its chunks; a family with a `count` is read completely or
-    not at all. `complete_chunk` is a chunk that is passed on unchanged. `not_indexed` is a notice of the reason why
-    the record becomes no chunk. `line` is set by `group_records`.
+    is the chunk's number in the family, `count` the number of its chunks. A family with a `count` is read completely or
+    not at all. `complete_chunk` is a chunk that is passed on unchanged. `not_indexed` says why the record does not
+    become a chunk. `group_records` sets `line`.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 def group_records(source: Source, to_draft: Callable[[NumberedRecord], Draft], is_record: IsRecord) -> Iterator[Item]:
     """Families in the order of their last records. Notices of refused records come first, in the file's order.
 
-    `to_draft` raises RecordRefused. A refused record may belong to any family, so every family is partial then.
+    `to_draft` raises RecordRefused. A refused record may belong to any family, so it makes every family partial.
     """
     encode, decode = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder(Draft).decode
     is_complete = True
@@ -91,7 +91,7 @@ def group_records(source: Source, to_draft: Callable[[NumberedRecord], Draft], i
 
 
 def _settle(members: Sequence[Draft], source: Source, spool: Spool, is_complete: bool) -> Iterator[Item]:
-    """The family from its last version, with the last record of each chunk."""
+    """Builds a family from the records of its last version. If several are the same chunk, the last one counts."""
     for member in members:
         if member.not_indexed is not None:
             yield Notice(member.not_indexed.code, member.not_indexed.reason, member.line, member.not_indexed.is_failure)
@@ -106,7 +106,7 @@ def _settle(members: Sequence[Draft], source: Source, spool: Spool, is_complete:
         if is_current:
             chosen[identity] = member
         if superseded is not None and superseded.not_indexed is None:
-            reason = f"{superseded.name}: a later record is the same chunk, or of another version"
+            reason = f"{superseded.name}: replaced by a later record of the same chunk or of another version"
             yield Notice(RECORD_SUPERSEDED, reason, superseded.line, is_failure=False)
     in_order = sorted(chosen.values(), key=lambda member: member.order)
     if any(member.not_indexed is None for member in in_order):

@@ -1,4 +1,4 @@
-"""Reads the JSON records of a file one after the other, in flat memory."""
+"""Reads the JSON records of a file one at a time, in constant memory."""
 
 import json
 import re
@@ -38,8 +38,8 @@ IsRecord = Callable[[Record], bool]
 
 @dataclass(frozen=True, slots=True)
 class NumberedRecord:
-    """A record, and its line, or its number in the array from 1. `data` is its bytes in the file; a record in a list
-    inside an object is encoded again."""
+    """A record with its line, or with its number in an array, counted from 1. `data` is its bytes in the file; a record
+    in a list inside an object is encoded again."""
 
     line: int
     record: Record
@@ -47,8 +47,8 @@ class NumberedRecord:
 
 
 def read_records(path: Path, is_record: IsRecord, limit: int = MAX_LINE_BYTES) -> Iterator[NumberedRecord | Notice]:
-    """Every record in order; an unreadable one is a failure. Raises SourceFailed if the file has only one value, and
-    that is broken or no object.
+    """Every record in order, and a failure for each unreadable one. Raises SourceFailed if the file is a single value
+    that is broken or not an object.
 
     `is_record` recognises records, to distinguish a file that is one record from an object with a list of records.
     """
@@ -69,7 +69,7 @@ def first_records(path: Path, most: int = _FIRST_RECORDS) -> Iterator[Record]:
 
 
 def has_nothing(path: Path) -> bool:
-    """Whether a file has no record, not even a broken one."""
+    """Whether a file has no records, not even broken ones."""
     with suppress(OSError, SourceFailed):
         return next(read_records(path, lambda _: False, MAX_VALUE_BYTES), None) is None
     return False

@@ -1,7 +1,7 @@
 """Writes the link artifact of a partition: `links/<key>.jsonl` below the bus root. Each line is a link and its target.
 
-A run removes it before it writes the partition, and creates it again after all partitions: a kill leaves no outdated
-one. A partition's links are resolved when it is written or its artifact is missing; `--checksum` resolves all.
+A run removes the artifact before it writes the partition, and creates it again after all partitions are written. So a
+killed run leaves no outdated artifact. Artifacts that are missing are created; `--checksum` creates all again.
 """
 
 import posixpath
@@ -107,9 +107,8 @@ class _Targets:
     """Finds the sources of all partitions by the names that links use."""
 
     def __init__(self, db: sqlite3.Connection, nested: Sequence[tuple[str, str]]) -> None:
-        """`nested` has, for each root inside another one, the prefix of its names, and the prefix that they would have
-        below the outermost root. Relative links between the inner and the outer folder are resolved with
-        these outer prefixes."""
+        """`nested` is from `Roots.nested`: relative links between a root and one inside it are resolved with the
+        prefixes of the outermost root."""
         self._db, self._nested = db, nested
         self._has_aliases = False
         web_source = "select 1 from family where name >= 'http' and name < 'httq' limit 1"
@@ -136,7 +135,7 @@ class _Targets:
         return name
 
     def _registered_name(self, name: str) -> str:
-        """The opposite: the name by the innermost root."""
+        """The opposite of `_outermost_name`: the name by the innermost root."""
         for inner, outer in sorted(self._nested, key=lambda pair: -len(pair[1])):
             if name.startswith(outer):
                 return f"{inner}{name.removeprefix(outer)}"

@@ -1,4 +1,4 @@
-"""The plain data that the stages of an ingest pass on, and the summary of a family."""
+"""The plain data that the stages of an ingest exchange, and the summary of a family."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -56,20 +56,18 @@ class Family:
 
 @dataclass(frozen=True, slots=True)
 class Empty:
-    """A document that has lost all its text, by its family key: its chunks are removed."""
+    """A document that has lost all its text. Its chunks are removed. `family` is its key."""
 
     family: str
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A remark about a file or a record: what was not read, or was read otherwise than its author may expect.
+    """Something in a file or a record that was not read, or not read as its author may expect.
 
     `code` is one of `codes` or of the contract's findings. Failures are reported one by one, up to a limit for each
-    file; other notices are only counted. If some records of a family were not read, the family keeps its last good
-    chunks while they are of the same version and more numerous; otherwise the records that were read replace them.
-    `line` is a line, or the number of a record in an array. `family` is the key of a family that was not read because
-    of a failure: an earlier one with this key in the file does not count either."""
+    file; other notices are only counted. `line` is a line, or the number of a record in an array. `family` is the key
+    of a family that was refused: earlier families with this key in the file do not count either."""
 
     code: str
     reason: str
@@ -79,7 +77,7 @@ class Notice:
 
 
 Item = Family | Empty | Notice
-"""What a format yields, in an order that follows from the file alone."""
+"""What a format yields. The order depends only on the file."""
 
 
 class FamilySummary(NamedTuple):

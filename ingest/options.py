@@ -22,12 +22,11 @@ class Options:
     `format` is the name of a format, or `auto`. `partition` is a partition key, or a rule of `placement`. If `base`
     is set, sources are named by their path below it. `exclude` and `include` are patterns as in a `.gitignore`
     file; included files are read with any suffix. `fields` maps roles to the names of fields in rows. `prune`
-    removes the chunks of vanished sources. If a folder or a file has no sources any more, `prune` refuses to remove
-    more than `allow_deletions` former ones. In a run that would lose a large share of all chunks, `allow_deletions`
-    is also the most sources that may lose most of their chunks. `chunking` is the chunking policy for each named
-    path. It is set for the registered folder that the path belongs to, and for registered folders inside the path;
-    None leaves it unchanged. `checksum` reads every file, even if its size and times are unchanged. `follow_links`
-    reads linked files outside the named folders too."""
+    removes the chunks of vanished sources. `allow_deletions` limits two kinds of loss: how many sources `prune`
+    removes from a folder or a file that has none left, and how many sources may lose most of their chunks in a run
+    that loses a large share of all chunks. `chunking` sets the chunking policy of the registered folder that contains
+    each named path, and of registered folders inside the path; None changes nothing. `checksum` reads every file,
+    even if its size and times are unchanged. `follow_links` also reads linked files outside the named folders."""
 
     format: str = AUTO
     partition: str = "documents"

@@ -37,7 +37,7 @@ class Outcomes:
         self._equal = 0  # files that were read, but whose families are unchanged
 
     def add_discovered(self, discovery: Discovery, unknown: Sequence[Failure]) -> None:
-        """Records files that could not be examined and files that are not sources; forgets vanished files."""
+        """Records what the search could not examine or left out, and forgets vanished files."""
         self._failures += (*discovery.failures, *unknown)
         for failures, outcome in ((discovery.failures, Outcome.FAILED), (discovery.left_out, Outcome.LEFT_OUT)):
             for uri, code in ((failure.source_uri, failure.code) for failure in failures):
@@ -88,8 +88,8 @@ class Outcomes:
             set_found(self._db, uri, partition=partition)
 
     def notices(self) -> dict[str, Notices]:
-        """For each partition: how often each code occurred for its sources, now or when they were last read, and the
-        numbers of failures and of unchanged sources."""
+        """The notices of each partition's sources. For sources that this run did not read, those of their last reading
+        count."""
         errors: dict[str, Counter[str]] = {}
         failures, skipped = Counter[str](), Counter[str]()
         for partition, outcome, codes, failed in self._db.execute(_NOTICES, {"tenant": self._tenant}):
@@ -102,7 +102,7 @@ class Outcomes:
         """Saves the readings and their families for the next run, once the partitions contain them."""
         self._failures += written.refused
         for failure in written.refused:
-            self._db.execute(_REFUSED, {"code": failure.code, "uri": failure.source_uri})
+            self._db.execute(_COUNT_REFUSAL, {"code": failure.code, "uri": failure.source_uri})
         values = {"tenant": self._tenant}
         for statement in (_FORGET_FAMILIES, _KEEP_FORMER, _NEW_FAMILIES):
             self._db.execute(statement, values)
@@ -111,21 +111,11 @@ class Outcomes:
         self._db.execute(_SOURCES, values | {"placement": self._stamp.placement.name})
 
     def report(
-        self,
-        discovery: Discovery,
-        missing: Missing,
-        written: Written,
-        links: int,
-        roots: Roots,
+        self, discovery: Discovery, missing: Missing, written: Written, links: int, roots: Roots
     ) -> IngestReport:
         outcomes = Counter(dict(self._db.execute("select outcome, count(*) from found group by outcome")))
         placement = self._stamp.placement
-        values = {
-            "only": placement.only,
-            "tenant": self._tenant,
-            "vanished": VANISHED,
-            "not_in_file": NOT_IN_FILE,
-        }
+        values = {"only": placement.only, "tenant": self._tenant, "vanished": VANISHED, "not_in_file": NOT_IN_FILE}
         documents, chunks, own, pruned = self._db.execute(_COUNTS, values).fetchone()
         left_out, left_out_from = self._left_out()
         return IngestReport(
@@ -218,13 +208,13 @@ union all
 select partition, '', codes, failures from source
 where (tenant <> :tenant or uri not in (select uri from found)) and codes not like '%FOLDER_IS_OUTPUT%'
 """
-_REFUSED = """
+_COUNT_REFUSAL = """
 update found set failures = failures + 1, error = coalesce(error, :code),
   codes = json_set(codes, '$."' || :code || '"', coalesce(json_extract(codes, '$."' || :code || '"'), 0) + 1)
 where uri = :uri
 """
 
-# A family that its file no longer contains keeps its row here while it is in a partition, until `--prune` removes it.
+# A family that its file no longer contains keeps its row until `--prune` removes it from its partition.
 _FORGET_FAMILIES = """
 delete from source_family
 where tenant = :tenant and not exists (select 1 from family where family.family = source_family.family)

@@ -61,7 +61,7 @@ def _load(db: sqlite3.Connection, bus: BusRoot, key: str, placement: Placement, 
     try:
         manifest, size = bus.manifest_and_size(key)
         if trust_cache and size is not None and known == _row(bus, key, manifest):
-            return False  # in a bucket without downloading its chunks
+            return False  # unchanged; its chunks are not downloaded from a bucket
         file, manifest = bus.open(key)
     except OSError:
         _is_valid(bus, key, placement)
@@ -70,7 +70,7 @@ def _load(db: sqlite3.Connection, bus: BusRoot, key: str, placement: Placement, 
     with file:
         row = _row(bus, key, manifest, file)
         is_valid = _is_valid(bus, key, placement)
-        forget(db, key)  # if it is invalid, this run does not use it
+        forget(db, key)
         if is_valid:
             _load_families(db, key, file)
             db.execute("insert into partition values (?, ?, ?, ?, ?, ?)", row)
@@ -116,7 +116,7 @@ def _load_families(db: sqlite3.Connection, key: str, file: BinaryIO) -> None:
         db.execute(_SOURCE, {"family": summary.family, "uri": origin, "tenant": summary.tenant})
 
 
-# The source of a family follows from its chunks, unless a reading recorded it.
+# Uses the source that the chunks name, unless a reading of that source is recorded.
 _SOURCE = """
 insert or ignore into source_family
 select :family, :uri, :tenant, 1 where not exists (select 1 from source where source.uri = :uri)
@@ -133,7 +133,7 @@ def _origin_of(record: Record, name: str) -> str:
 def next_created_at(db: sqlite3.Connection, bus: BusRoot, now: str) -> str:
     """Now, or just after the newest time in the bus, so that no edit is lost if the clock was set back.
 
-    Other programs' partitions that are dated far ahead do not count: all later chunks would be dated ahead, too.
+    A partition of another program that is dated far ahead does not count: all later chunks would be dated ahead, too.
     """
     moment = parse_time(now)
     stamps = {moment_of(one) for (one,) in db.execute("select distinct newest from family where newest is not null")}

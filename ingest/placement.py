@@ -27,7 +27,7 @@ class Rule(StrEnum):
 
 @dataclass(frozen=True)
 class Placement:
-    """`name` is a partition key or a rule."""
+    """Chooses partitions. `name` is a partition key or a rule."""
 
     name: str
 

@@ -1,7 +1,7 @@
 """Stage 3: reads changed files into families, whose chunks are spooled to disk until their partition is written.
 
 Results come in the order of the files, with any number of processes. A bad file or family does not affect the others.
-An unexpected exception of a format is a bug, and ends the run.
+An unexpected exception in a format is a bug, and ends the run.
 """
 
 import gc
@@ -34,15 +34,15 @@ _BATCH_BYTES = 2 * 2**20
 _BATCH_FILES = 64
 _IN_FLIGHT = 32
 REFUSED = "refused"
-"""In place of the columns of a family: it was not read."""
+"""Marks a refused family in `Reading.rows`: its row has this mark instead of the other columns."""
 _CHANGED = "was written to while it was read: run again when its writer has finished"
 _MOST_REPORTED = 1000
-"""Failures of one file that are reported one by one; all are counted."""
+"""How many failures of one file are reported one by one. All are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A file to read. If its bytes still have this `checksum`, it is unchanged; None: read it in any case."""
+    """A file to read, unless its content still has this `checksum`. None: read it in any case."""
 
     uri: str
     path: str
@@ -63,9 +63,10 @@ class Stamp:
 
 @dataclass(slots=True)
 class Reading:
-    """The result of reading one file, without its chunks, which are in the file `spool`.chunks.
+    """The result of reading one file.
 
-    The bytes `rows` of the file `spool`.families describe its families.
+    Its chunks are in the file `spool`.chunks. Its families are described in the file `spool`.families, from byte
+    `rows[0]` up to `rows[1]`.
     """
 
     uri: str
@@ -73,7 +74,7 @@ class Reading:
     rows: tuple[int, int]
     checksum: str | None = None
     signature: Signature | None = None
-    """None if the file could change later and still have this signature."""
+    """None if the file could still change without changing its signature."""
     is_unchanged: bool = False
     families: int = 0
     codes: Counter[str] = field(default_factory=Counter)
@@ -97,7 +98,7 @@ class Reading:
 def read_all(
     jobs: Iterable[Job], stamp: Stamp, spool: Path, workers: Executor | None, started_ns: int
 ) -> Generator[Reading, None, None]:
-    """Every file, in order. `started_ns` is when the run began."""
+    """Reads every file, in order. `started_ns` is when the run began."""
     batches = ((batch, stamp, str(spool / str(number)), started_ns) for number, batch in enumerate(_batches(jobs)))
     if workers is None:
         for batch in batches:
@@ -177,7 +178,7 @@ def _read(job: Job, stamp: Stamp, spool: str, chunks: BinaryIO, rows: BinaryIO, 
 
 
 def _checksum(path: str) -> tuple[str, Signature]:
-    """The checksum of the current bytes, and the signature. Bytes that are appended later are for the next run."""
+    """The checksum of the current bytes, and the signature. Bytes appended meanwhile are left to the next run."""
     with open_regular(path) as file:
         signature = Signature.of(os.fstat(file.fileno()))
         digest, unread = sha256(), signature.size
@@ -190,8 +191,9 @@ def _checksum(path: str) -> tuple[str, Signature]:
 
 
 def _signature_after(job: Job, before: Signature, started_ns: int) -> Signature | None:
-    """The signature after reading; None if a later change could leave it the same. Raises SourceFailed if it has
-    changed, unless the file may grow and has only grown."""
+    """The signature after reading; None if the file could still change without changing it.
+
+    Raises SourceFailed if the file has changed, unless its format allows it to grow and it has only grown."""
     after = Signature.of(os.stat(job.path))  # noqa: PTH116
     if after == before:
         return after if after.is_settled(started_ns) else None
@@ -201,8 +203,8 @@ def _signature_after(job: Job, before: Signature, started_ns: int) -> Signature 
 
 
 def _row(item: Family | Empty, job: Job, stamp: Stamp, mtime_ns: int, out: BinaryIO) -> list[Any] | Notice:
-    """The line of a family, and its columns in the table `draft` for the main process; only its key if it is empty. A
-    notice if one of its chunks is invalid."""
+    """Writes the chunks of a family to `out`. Returns its line and its columns in the table `draft`: of an empty family
+    only the key. Returns a notice if a chunk is invalid."""
     if isinstance(item, Empty):
         return [None, item.family]
     start = out.tell()

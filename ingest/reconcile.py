@@ -1,9 +1,8 @@
 """Stage 4: compares the families from the sources with those in the partitions, as one diff in SQL.
 
-The results are the tables `arrival` and `departure`. If several files contain a family, the last of them by name
-counts, whether this run read it or it is unchanged. An equal family is not touched: it keeps its `created_at`, and
-nothing is indexed again. Vanished sources, and records that vanished from a file, keep their chunks unless they are
-pruned.
+The results are the tables `arrival` and `departure`. If several files contain a family, the last file by name counts,
+even if this run did not read it because it is unchanged. A family with the same digest keeps its `created_at`, and is
+not indexed again. Vanished sources, and records that vanished from a file, keep their chunks unless they are pruned.
 """
 
 import sqlite3
@@ -25,8 +24,8 @@ EMPTIED = "its source has no text any more"
 
 @dataclass(frozen=True)
 class Missing:
-    """The number of families that the sources no longer contain. `names` has the first names: that of the file if it
-    has vanished, that of the document if its file is still there."""
+    """The number of families that the sources no longer contain. `names` lists the first ones: by file if the file has
+    vanished, else by document."""
 
     families: int
     names: tuple[str, ...]
@@ -37,7 +36,7 @@ def reconcile(
 ) -> Missing:
     """Fills `arrival` and `departure`, and returns the missing families that were not pruned.
 
-    `only` is the only partition in reach; None means all. Raises IngestRefused if pruning would be unsafe.
+    `only` is the one partition that the run may write; None means all. Raises IngestRefused if pruning would be unsafe.
     """
     db.create_function("has_vanished", 1, lambda name: discovery.has_vanished(name, roots.path_of(name), options))
     for table in ("arrival", "departure", "stored"):
@@ -51,7 +50,7 @@ def reconcile(
 
 
 # A family that was read again unchanged belongs to the last file that contains it. Its recorded origin may be a guess:
-# a cache that is filled from partitions uses the family's name if chunks do not name their file.
+# the family's name, if the cache was filled from partitions whose chunks do not name their file.
 _ORIGINS = """
 update family set origin = (
   select max(draft.uri) from draft where draft.family = family.family and draft.digest = family.digest
@@ -73,15 +72,15 @@ where :only is null or partition = :only
 order by newest, partition
 """
 
-# After a kill between two partitions a family is in both.
+# A run that was killed between two partitions may leave a family in both.
 _SUPERSEDED_COPIES = """
 insert into departure (partition, family)
 select copies.partition, copies.family from family as copies join stored using (family)
 where copies.partition <> stored.partition and (:only is null or copies.partition = :only)
 """
 
-# A draft does not count if a later file has a draft of the same family. Nor if the stored family is from a later file
-# that this run did not read completely: that file may still have the family.
+# Selects the drafts that count. A draft does not count if a later file has a draft of the same family, or if the stored
+# family is from a later file that this run did not read completely: that file may still have the family.
 _COUNTING = """
 not exists (select 1 from draft as later where later.family = draft.family and later.uri > draft.uri)
 and not exists (
@@ -143,7 +142,7 @@ def _missing_values(options: Options) -> dict[str, str]:
     return {"vanished": VANISHED, "not_in_file": NOT_IN_FILE, "tenant": options.tenant or ""}
 
 
-# Files whose records are all gone: neither this reading nor the last one, if the file is unchanged, found any.
+# Files that have no records left, according to this reading or, for an unchanged file, to the last one.
 _EMPTY_FILES = f"""
 select stored.origin, count(*) from departure join stored using (family)
 where departure.reason = '{NOT_IN_FILE}' and stored.origin not in (
@@ -152,8 +151,7 @@ where departure.reason = '{NOT_IN_FILE}' and stored.origin not in (
 group by stored.origin order by stored.origin
 """
 
-# Sources that lost most of their chunks, including records that are gone from their file. Vanished files are handled by
-# `prune`.
+# Sources that lost most of their chunks, also records that are gone from their file. `_prune` checks vanished files.
 _SHRUNK = f"""
 select stored.name, stored.chunks - now.chunks as lost from stored join (
   select family, chunks from arrival join draft using (family, uri)
@@ -164,12 +162,12 @@ where now.chunks * {SHRUNK_DIVISOR} < stored.chunks order by lost desc, stored.n
 
 
 def stop_large_loss(db: sqlite3.Connection, allowed: int) -> None:
-    """Raises IngestBrake if files without any record would lose more than `allowed` sources, or if more than `allowed`
-    sources would lose most of their chunks and these together are a large share of all chunks in reach."""
+    """Raises IngestBrake in two cases: files that have no records left would lose more than `allowed` sources; or more
+    than `allowed` sources would lose most of their chunks, a large share of all chunks that the run may write."""
     empty = db.execute(_EMPTY_FILES).fetchall()
     if (number := sum(sources for _, sources in empty)) > allowed:
         raise IngestBrake(
-            f"{', '.join(origin for origin, _ in empty[:_FIRST_MISSING])} has no records any more, and --prune would "
+            f"no records are left in {', '.join(origin for origin, _ in empty[:_FIRST_MISSING])}, and --prune would "
             f"remove {counted(number, 'source')}; nothing was written. Is the file complete? To remove "
             f"them: --allow-deletions {number}"
         )
@@ -199,7 +197,7 @@ def _count_missing(db: sqlite3.Connection, options: Options, discovery: Discover
 def _prune(db: sqlite3.Connection, options: Options, discovery: Discovery) -> None:
     if discovery.unlisted is not None:
         raise IngestRefused(
-            f"{discovery.unlisted} cannot be listed, so vanished files are unknown; nothing was written. Correct "
+            f"{discovery.unlisted} cannot be listed, so its vanished files are unknown; nothing was written. Correct "
             "its permissions, or leave --prune out"
         )
     columns = "partition, family, reason"
@@ -209,7 +207,7 @@ def _prune(db: sqlite3.Connection, options: Options, discovery: Discovery) -> No
     for scope in discovery.scopes:
         removed = db.execute("select origin from departure join stored using (family) where reason is not null")
         number = sum(scope.contains(origin) for (origin,) in removed)
-        # Files of unknown formats do not count: they may exist even if a disk is not mounted.
+        # Files of unknown formats do not count: a mount point may contain some while its disk is not mounted.
         found = db.execute("select uri from found where format <> ''")
         if number > options.allow_deletions and not any(scope.contains(uri) for (uri,) in found):
             sources = counted(number, "source")
@@ -221,7 +219,7 @@ def _prune(db: sqlite3.Connection, options: Options, discovery: Discovery) -> No
 
 
 def mark_files_to_read(db: sqlite3.Connection, tenant: str | None) -> bool:
-    """Marks unchanged files for reading if they also contain a departing family; returns whether there are any."""
+    """Marks unchanged files for reading if they also contain a family that would be removed. Returns whether any do."""
     marked = db.execute(
         "update found set outcome = null, checksum = null where outcome = 'unchanged' and uri in ("
         " select source_family.uri from departure join source_family using (family) join stored using (family)"
@@ -232,8 +230,8 @@ def mark_files_to_read(db: sqlite3.Connection, tenant: str | None) -> bool:
     return marked.rowcount > 0
 
 
-def count_families_of_later_files(db: sqlite3.Connection) -> None:
-    """For each file that was read: the number of its families that are taken from a later file of this run instead."""
+def count_replaced_families(db: sqlite3.Connection) -> None:
+    """Records for each file how many of its families were replaced by those of a later file of this run."""
     db.execute(
         "update found set codes = json_set(codes, '$.' || :code, later.number) from ("
         " select draft.uri, count(*) as number from draft"

@@ -1,4 +1,4 @@
-"""Makes chunks from records that are documents (parsed documents and rows): ids, provenance and fields."""
+"""Makes chunks from records that are whole documents (parsed documents and rows)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ MAX_METADATA_BYTES = 2**18
 
 @dataclass(frozen=True, kw_only=True)
 class Origin:
-    """The common properties of a document's chunks. `name` determines the ids, `address` is shown and linked to."""
+    """What all chunks of a document share. Ids depend on `name`; results show and link to `address`."""
 
     name: str
     address: str
@@ -62,7 +62,7 @@ class CutDocument(NamedTuple):
 def make_family(
     format_: Format, policy: Policy, source: Source, document: CutDocument, left_out: Mapping[str, str], line: int
 ) -> Iterator[Item]:
-    """The document as a family, or as empty, and notices. `left_out`: codes and reasons. Raises RecordRefused."""
+    """The document as a family or as empty, then notices. `left_out` maps codes to reasons. Raises RecordRefused."""
     origin = document.origin
     ids: Iterable[str | None] = [None] * len(document.parts)
     if policy.ids_survive_edits:

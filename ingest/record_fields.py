@@ -72,7 +72,7 @@ def read_as(type_: type[msgspec.Struct], record: Record) -> Any:
 
 
 def tenant_of(record: Mapping[str, Any]) -> str | None:
-    """The tenant that the record names. Raises RecordRefused for one that is not a string, which would be lost."""
+    """The tenant that the record names. Raises RecordRefused if it is not a string, since it would be lost."""
     metadata = record.get("metadata")
     for group in (record, metadata if isinstance(metadata, dict) else {}):
         if not isinstance(group.get("tenant_id", ""), str | None):
@@ -118,8 +118,8 @@ def make_provenance(
     canonicalizer: tuple[str, str],
     uri: str,
 ) -> tuple[Record, Any]:
-    """Returns the provenance of a chunk, and the values of the record's provenance (`theirs`) that it replaces, or
-    None. Fields of `theirs` that the contract does not define are kept in it.
+    """Returns the provenance of a chunk, and the values that it replaces in the record's provenance (`theirs`), or None
+    if it replaces none. It keeps fields of `theirs` that the contract does not define.
 
     `source` is the field (`source_uri` or `source_ref`) and the name. `parser` is used if the record names none.
     """
@@ -153,12 +153,12 @@ def check(record: Record) -> Record:
 
 
 def to_line(record: Record) -> bytes:
-    """The chunk as a line of a partition, without the line break. Raises RecordRefused if it is invalid: such a line
-    would stop the partition's writer, and so the run."""
+    """The chunk as a line of a partition, without the line break. Raises RecordRefused if it is invalid; writing such
+    a line would stop the run."""
     try:
         line = orjson.dumps(record)
     except orjson.JSONEncodeError as error:
-        raise RecordRefused(findings.JSON_PARSE, f"not a value that JSON can carry: {error}") from error
+        raise RecordRefused(findings.JSON_PARSE, f"JSON cannot represent it: {error}") from error
     _, problems = examine_line(line)
     for problem in problems:
         if problem.severity is findings.Severity.ERROR:

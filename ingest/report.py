@@ -6,8 +6,8 @@ from enum import StrEnum
 
 
 class Outcome(StrEnum):
-    """What happened to one file. LEFT_OUT: not a source, because no format reads it (a failure if the file was named),
-    or it is a link that was not followed or a folder that was skipped."""
+    """What happened to one file. LEFT_OUT: not a source. It is a file that no format recognises (a failure if it was
+    named), a link that was not followed, or a folder that was skipped."""
 
     PROCESSED = "processed"
     UNCHANGED = "unchanged"
@@ -31,12 +31,12 @@ class IngestReport:
     """The result of an ingest.
 
     `partition_key` is the requested partition or rule; `partitions` were written. `documents` and `chunks` are totals
-    of the partitions that this run may write; `carried_over` families belong to no source of this run; `pruned` ones
-    were removed. `links` counts links in the written artifacts. `left_out` counts the notices of the found files by
-    code; `left_out_from` names the first sources of each code. `kinds` counts files by format; `other_kinds` counts
-    files of no format by suffix. `missing` counts documents that their files no longer contain, or whose files have
-    vanished or are excluded: they keep their chunks. `missing_from` names the first of these files or documents. `gone`
-    counts the sources of registered folders that no longer exist, by folder. `unmatched` are the patterns that matched
+    of the partitions that this run may write. `carried_over` counts documents that are not from the files of this run,
+    `pruned` those that were removed. `links` counts links in the written artifacts. `left_out` counts notices by code;
+    `left_out_from` names the first sources of each code. `kinds` counts files by format; `other_kinds` counts skipped
+    files by suffix. `missing` counts documents that their files no longer contain, or whose files have vanished or are
+    excluded: they keep their chunks. `missing_from` names the first of these files or documents. `gone` lists
+    registered folders that no longer exist, with the number of their sources. `unmatched` are the patterns that matched
     nothing, with their options: `--exclude drafts/`. `elsewhere` names partitions that have chunks of the same files
     and were not updated, because another partition was requested.
     """

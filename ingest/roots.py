@@ -1,7 +1,7 @@
-"""Named roots: the registered folder around a source determines its name, by whatever path it was found.
+"""Named roots: the registered folder around a source determines the source's name.
 
-The first ingest of a folder registers its absolute path and its label, which begins the names of all files below it.
-These names stay the same if later runs name a file, a subfolder or a parent folder. The list is `roots.json` in the bus
+The first ingest of a folder registers its absolute path and a label. The names of all files below it begin with the
+label, and stay the same if later runs name a file, a subfolder or a parent folder. The list is `roots.json` in the bus
 root, so that it survives if the home is deleted.
 """
 
@@ -17,13 +17,13 @@ from chunksink.ingest.errors import IngestBusy, IngestRefused
 from chunksink.ingest.formats.markdown.policy import DEFAULT_POLICY, POLICIES, Policy
 
 FILE_NAME = "roots.json"
-_SAVES = 20
-"""The most attempts to write the list while other ingests write it."""
+_MAX_SAVE_ATTEMPTS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """A folder by its real path, and the label that begins the names of its files; empty for the folder of `--base`.
+    """A registered folder. `path` is its real path. The names of its files begin with `label`, which is empty for the
+    folder of `--base`.
 
     `files_only`: only single files of the folder were ingested, so its subfolders do not belong to it. `policy` is the
     chunking policy of its files.
@@ -54,7 +54,7 @@ class Root:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The names of the sources that are, or were, in a real folder: those with an included and no excluded prefix."""
+    """A real folder, and the prefixes that tell by name whether a source is, or was, in it."""
 
     path: Path
     included: tuple[str, ...]
@@ -111,7 +111,7 @@ class Roots:
         return prefix
 
     def _owner_of(self, name: str) -> Root | None:
-        """The root with the longest label that begins a name."""
+        """The root with the longest label that the name begins with."""
         owners = [root for root in self._roots if name.startswith(root.prefix)]
         return max(owners, key=lambda root: len(root.prefix), default=None)
 
@@ -133,7 +133,7 @@ class Roots:
                 self._roots[number] = replace(root, policy=policy)
 
     def within(self, folder: Path) -> Scope:
-        """The names of the sources in a real folder, by whichever root."""
+        """The scope of a real folder, whichever roots name its sources."""
         below = [root.prefix for root in self._roots if root.path.is_relative_to(folder)]
         root = self.of(folder)
         included = {*below, *([_as_prefix(root.name_of(folder))] if root else [])}
@@ -142,8 +142,8 @@ class Roots:
         return Scope(folder, tuple(sorted(included)), tuple(sorted(excluded)))
 
     def nested(self) -> list[tuple[str, str]]:
-        """For each root inside another one: the prefix of its names, and the prefix that these names would have if only
-        the outermost root around it were registered."""
+        """Two prefixes for each root inside another one: that of its names, and the one that they would have if only
+        the outermost root were registered."""
         prefixes = []
         for root in self._roots:
             outer = min(
@@ -154,7 +154,7 @@ class Roots:
         return prefixes
 
     def register(self, folder: Path, base: Path | None = None, *, files_only: bool = False) -> Root:
-        """The root of a folder, or of the folder of a named file: the registered one, else a new one.
+        """Returns the registered root around a folder, else registers the folder. `files_only`: a file in it was named.
 
         Raises IngestRefused if the folder is registered and `base` would rename its sources. Raises it also if another
         folder has the same label, unless that folder no longer exists and `base` is given: then it counts as moved.
@@ -186,7 +186,7 @@ class Roots:
 
         Raises IngestBusy if one of them may change the names that this run has used.
         """
-        for _ in range(_SAVES):
+        for _ in range(_MAX_SAVE_ATTEMPTS):
             if self._roots == self._saved:
                 return
             try:

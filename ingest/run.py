@@ -7,8 +7,8 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, closing, nullcontext
 from importlib.metadata import version
-from itertools import count
 from pathlib import Path
+from tempfile import mkdtemp
 
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import ManifestProducer
@@ -24,7 +24,7 @@ from chunksink.ingest.outcomes import Outcomes
 from chunksink.ingest.partitions import load_partitions, next_created_at
 from chunksink.ingest.placement import PRODUCER_NAME, Placement
 from chunksink.ingest.read import Job, Reading, Stamp, read_all
-from chunksink.ingest.reconcile import count_families_of_later_files, mark_files_to_read, reconcile, stop_large_loss
+from chunksink.ingest.reconcile import count_replaced_families, mark_files_to_read, reconcile, stop_large_loss
 from chunksink.ingest.report import IngestReport
 from chunksink.ingest.roots import Roots, real_path
 from chunksink.ingest.store import IngestStore, pages
@@ -77,17 +77,17 @@ def ingest(
         stamp = Stamp(created_at, made_by, options.tenant, placement)
         outcomes = Outcomes(db, stamp, run_id, formats)
         outcomes.add_discovered(discovery, unknown)
-        for folder in (Path(spool, str(number)) for number in count()):
-            with closing(_read(db, _jobs(db, formats, roots), stamp, folder, workers, started_ns)) as readings:
+        while True:
+            with closing(_read(db, _jobs(db, formats, roots), stamp, spool, workers, started_ns)) as readings:
                 for reading in readings:
                     outcomes.add_reading(reading)
                     on_source()
             missing = reconcile(db, options, placement.only, discovery, roots)
-            # If an unchanged file also contains a family that would be removed, read that file, too: the family stays.
+            # An unchanged file may also contain a family that would be removed. It is read, so that the family stays.
             if not mark_files_to_read(db, options.tenant):
                 break
         stop_large_loss(db, options.allow_deletions)
-        count_families_of_later_files(db)
+        count_replaced_families(db)
         outcomes.assign_partitions()
         db.commit()
         roots.save()
@@ -99,11 +99,11 @@ def ingest(
 
 
 def _read(
-    db: sqlite3.Connection, jobs: Iterator[Job], stamp: Stamp, folder: Path, workers: Workers, started_ns: int
+    db: sqlite3.Connection, jobs: Iterator[Job], stamp: Stamp, spool: str, workers: Workers, started_ns: int
 ) -> Generator[Reading, None, None]:
     """Reads the files that have no outcome yet."""
     (size,) = db.execute("select total(size) from found where outcome is null").fetchone()
-    folder.mkdir()
+    folder = Path(mkdtemp(dir=spool))
     with workers(int(size)) as executor, closing(read_all(jobs, stamp, folder, executor, started_ns)) as readings:
         yield from readings
 

@@ -1,5 +1,5 @@
--- ingest.db: one database per home. Only `attempts` cannot be restored. The other tables follow from the sources and the
--- bus: without them the next ingest reads every file again, and changes nothing in the bus.
+-- ingest.db: one database per home. Only `attempts` cannot be restored. If the other tables are lost, the next ingest
+-- fills them from the sources and the bus: it reads every file again, and changes nothing in the bus.
 
 -- The processed-file ledger. Rows are only appended. `left_out` counts by code, as JSON. `store.add_tenant` adds the
 -- column `tenant`, which is null for none.
@@ -20,12 +20,12 @@ create table attempts (
 );
 create index attempts_source on attempts (source_uri);
 
--- The bus that the tables below are about.
+-- The bus that the tables below describe.
 create table bus (path blob not null);
 
--- The last reading of each source: its signature (null if a later change could leave the same one), the format and its
--- versions, the placement of its families, and its notices with the partition whose manifest has them. An empty tenant
--- is none. The format is empty for a file that no format recognises, and for a folder with a notice.
+-- The last reading of each source: its signature (null if the file could still change without changing it), the format
+-- and its versions, the placement of its families, and its notices with the partition whose manifest has them. `tenant`
+-- is empty for none, `format` for a file that no format recognises and for a folder with a notice.
 create table source (
   uri text not null,
   tenant text not null,
@@ -89,8 +89,8 @@ create index family_name on family (name);
 
 -- The tables of one run, emptied when it starts.
 
--- The files that were found. `outcome` is a value of `report.Outcome`; null: still to read. Until then, `checksum` is
--- that of the last reading: a file that still has it is unchanged.
+-- The files that were found. `outcome` is a value of `report.Outcome`; null: still to read. Until a file is read,
+-- `checksum` is that of its last reading: a file that still has it is unchanged.
 create table found (
   uri text primary key,
   path blob not null,
@@ -109,7 +109,7 @@ create table found (
   partition text
 ) without rowid;
 
--- The families that the files read by this run have, and where their lines are spooled.
+-- The families in the files that this run has read, and where their lines are spooled.
 create table draft (
   family text not null,
   uri text not null,
@@ -131,7 +131,7 @@ create table draft (
 ) without rowid;
 create index draft_source on draft (uri);
 
--- The families that have no text any more, and the file that shows it.
+-- The families that have lost their text, and the file in which they have none.
 create table empty (family text not null, uri text not null, primary key (family, uri)) without rowid;
 
 -- The families of the partitions in reach, each in the partition that has its newest copy.
@@ -146,8 +146,8 @@ create table stored (
 ) without rowid;
 
 -- What changes: a family arrives in a partition (from a draft, or from another partition), or leaves one. `target` is
--- where it goes: it leaves only after it has arrived there. `reason` becomes a tombstone. A departure with
--- neither is an older copy of a family whose newest copy is in another partition.
+-- where it moves to: it leaves only after it has arrived there. `reason` becomes that of a tombstone. A departure
+-- without both removes an older copy of a family whose newest copy is in another partition.
 create table arrival (
   partition text not null,
   family text not null,

@@ -42,7 +42,7 @@ class Spool:
         return None if row is None else (row[0], row[1])
 
     def records(self) -> Iterator[Spooled]:
-        """Ordered by sort key, then as in the file."""
+        """All records by sort key, then in the order of the file."""
         self._database.execute("CREATE INDEX by_sort ON records (sort, number)")
         yield from self._database.execute("SELECT line, data FROM records ORDER BY sort, number")
 

@@ -70,7 +70,7 @@ class IngestStore(Store):
 
     @contextmanager
     def run(self, bus: BusRoot) -> Iterator[sqlite3.Connection]:
-        """The connection for one run, with empty run tables. If the cache is about another bus, it is emptied, too.
+        """The connection for one run, with empty run tables. If the cache is of another bus, it is emptied, too.
 
         Raises IngestBusy if another run uses it.
         """
@@ -125,8 +125,7 @@ class IngestStore(Store):
 
 
 def signature_columns(signature: Signature | None) -> dict[str, int | None]:
-    """The columns of a signature in `found` and `source`; null if the file cannot be examined, or if an equal signature
-    would not prove that it is unchanged."""
+    """The columns of a signature in `found` and `source`; null for None."""
     numbers = signature.numbers() if signature else (None,) * 4
     return dict(zip(("size", "mtime_ns", "ctime_ns", "inode"), numbers, strict=True))
 
@@ -159,9 +158,10 @@ def why_no_chunks(
     source: str,
     why_skipped: Callable[[BusRoot, str], str | None] = lambda _bus, _source: None,
 ) -> str | None:
-    """Why no chunks are known by the name of this file: the names of its sources if they differ from it, else the
-    ledger's reason why its last reading made none, else that they were removed. If it was never read, the reason of
-    `why_skipped`. None if there is no reason, or there are chunks of this name."""
+    """Why no chunks have the name of this file; None if some have it, or if the reason is unknown.
+
+    The reason is one of these: its sources have other names; its last reading made no chunks (the ledger says why);
+    its chunks were removed; or it was never read, for the reason of `why_skipped`."""
     if not (home / FILE_NAME).exists():
         return None
     with IngestStore(home) as store:

@@ -30,7 +30,7 @@ _NEW = ""
 
 @dataclass(frozen=True, slots=True)
 class Notices:
-    """What a partition's manifest says about its sources: notices by code, failures, unchanged sources."""
+    """What a manifest says about the sources. `errors` counts notices by code, `skipped` unchanged files."""
 
     errors: Mapping[str, int] = field(default_factory=dict)
     failures: int = 0
@@ -87,7 +87,7 @@ select distinct partition from departure join family using (partition, family) w
 """
 
 # The families of a partition's new version: those that stay, those from a draft, those that move here. A family that
-# moves to another partition stays until the last round.
+# moves to another partition stays until the last write (`is_last`): by then it has arrived there.
 _COLUMNS = "family, name, tenant, document, version, newest, chunks, digest, made_by, origin"
 _ENTRIES = f"""
 select {_COLUMNS}, null as spool, start, end, partition from family
@@ -219,9 +219,9 @@ class _Writer:
         return {"failures": now.failures, "skipped": now.skipped, "errors": dict(sorted(now.errors.items()))}
 
     def _refuse(self, key: str, error: RepeatedChunks) -> None:
-        """Removes arrivals with a chunk id of another family; of two arrivals the earlier is kept.
+        """Removes arrivals whose chunk ids belong to another family; of two such arrivals it keeps the earlier one.
 
-        Raises the error if there is none.
+        Raises the error if there are none.
         """
         refused: set[str] = set()
         for one in error.repeated:

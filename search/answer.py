@@ -36,11 +36,11 @@ OWN_FIELDS = tuple(
     for name in FILTERS
     if name not in ("parent_id", "tenant_key", "schema_version", "title", "page_start", "page_end")
 )
-"""chunksink's filterable fields, without those of `reference` and `locator_of`, and without hashes and versions."""
+"""chunksink's filterable fields, except hashes, versions, and those that `reference` and `locator_of` return."""
 
 
 def as_json(document: Document) -> dict[str, Any]:
-    """The document as a hit or a chunk: also its `OWN_FIELDS` that have a value."""
+    """A document as JSON, with the `OWN_FIELDS` that have a value."""
     stored = document.as_dict()
     return {**_passage(document), **{name: stored[name] for name in OWN_FIELDS if name in stored}}
 
@@ -50,12 +50,12 @@ def _passage(document: Document) -> dict[str, Any]:
 
 
 def _context(before: Iterable[Document], after: Iterable[Document]) -> dict[str, list[dict[str, Any]]]:
-    """Neighbours without their own fields: nearly all of them are those of the source."""
+    """Neighbours as JSON, without `OWN_FIELDS`: nearly all of these are the same throughout a source."""
     return {"before": [_passage(document) for document in before], "after": [_passage(document) for document in after]}
 
 
 def reference(document: Document) -> dict[str, Any]:
-    """The names of a document, and its place in the source."""
+    """The ids, title and source of a document, and its place in the source."""
     return {
         "chunk_id": document.chunk_id,
         "parent_id": document.parent_id,
@@ -165,8 +165,8 @@ def hit_of(
 class Answer:
     """A sequence of hits, with notices about them.
 
-    `unavailable` has the legs that failed (keyword, semantic or engine search), each with the reason. The hits come
-    from the legs that answered.
+    `unavailable` maps the legs that failed (keyword, semantic or engine search) to the reasons. The hits come from the
+    legs that answered.
     """
 
     query: str
@@ -176,28 +176,28 @@ class Answer:
     more: bool
     """Whether there are further hits."""
     facets: Mapping[str, list[FacetValue]]
-    """A hybrid search counts sources that only semantic search found as soon as a page has reached them; see
-    `counts_all`."""
+    """In hybrid and engine mode, sources that keyword search does not find are counted once a page has reached
+    them; see `counts_all`."""
     took_ms: float
     unavailable: Mapping[str, str] = field(default_factory=dict)
     notice: str | None = None
     """A sentence for the reader: for example why nothing was found, or what was not searched."""
     not_reranked: str | None = None
-    """Why the configured reranker did not decide the order. As in `unavailable`, the reason may name servers and
-    folders; the notice does not."""
+    """Why the configured reranker did not decide the order. Like the reasons in `unavailable`, it may name
+    servers and folders; `notice` does not."""
     suggestions: Mapping[str, str] = field(default_factory=dict)
     """Maps words that no document contains to similar words. Keyword search looked for these instead, except in
     phrases."""
     answered: bool = True
     """Whether any leg answered. If not, there may be matches although there are no hits."""
     evidence: float | None = None
-    """How well the best keyword hit matches the query, 0..1, if that decided the weights of both searches."""
+    """How well the best keyword hit matches the query, 0..1. None if that did not decide the weights of the legs."""
     counts_all: bool = True
-    """Whether the facets count all hits. If not, further pages count more."""
+    """Whether the facets count all hits. If not, later pages may count more."""
     moved: bool = False
-    """Whether a leg answered from another build than expected, because the live index changed meanwhile."""
+    """Whether a leg answered from an unexpected build, because the live index changed meanwhile."""
     sort: Sort | None = None
-    """The order of the hits, which then have no scores."""
+    """The field that the hits are sorted by. Sorted hits have no scores."""
 
     def __repr__(self) -> str:
         hits = counted(len(self.hits), "hit")

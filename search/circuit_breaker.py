@@ -15,15 +15,15 @@ T = TypeVar("T")
 
 OPEN_SECONDS = 10.0
 _LONG_SECONDS = 1.0
-"""A `Transient` error that took longer opens the breaker (refused connections fail sooner). A `NotConfirmed` always
-does."""
+"""A `Transient` error opens the breaker if the call took longer than this; a refused connection fails sooner.
+`NotConfirmed` always opens it."""
 
 
 def with_circuit_breaker(reader: R, seconds: float = OPEN_SECONDS) -> R:
-    """The reader with all its capabilities.
+    """Wrap a reader. The wrapper has the same capabilities.
 
     After a call that failed slowly, or was not confirmed, all calls fail at once with the same error. After `seconds`,
-    one call tries the engine; unless it fails like this again, all calls go through.
+    one call tries the engine. If it fails the same way, the breaker stays open; otherwise all calls go through.
     """
     return cast(R, _CircuitBreaker(reader, seconds))
 

@@ -29,8 +29,8 @@ _TAG = re.compile(r"<!--.*?-->|<[/!?A-Za-z][^<>]*>", re.DOTALL)
 _FENCE_OR_ID = re.compile(r"^:{3,}[ \t]*[\w-]*(?:\n|\Z)|[ \t]+\{[ \t]*#[^{}\n]*\}\Z", re.MULTILINE)
 _ROLE = re.compile(r"(?<![\w`:])(?::[A-Za-z][\w+.-]*){1,3}:`[~!]?([^`<>]{1,500}?)(?:\s*<[^`<>]{1,500}>)?`(?![`\w])")
 _SIMPLE_LETTER = r"[^\W_]"
-"""`LETTER` without vowel signs. Replaces it if all found words are ASCII: each search compiles its own pattern, and
-`LETTER` makes that take ten times as long."""
+"""`LETTER` without vowel signs, for found words that are all ASCII. Each search compiles its own pattern, which takes
+ten times as long with `LETTER`."""
 _IS_LETTER = re.compile(LETTER).match
 _BETWEEN_WORDS = re.compile(rf"(?<={LETTER})(?:(?!{LETTER}).)+(?={LETTER})", re.DOTALL)
 SPACELESS = "\u0e00"  # most letters from here on have no spaces between words
@@ -45,18 +45,18 @@ _OBSIDIAN = re.compile(
     r"|(?<!\S)\^[\w-]+(?=[ \t]*(?:%%|\n|\Z))",  # the id of a block
     re.ASCII,  # else \w would match the letters around a highlighted word in scripts without spaces
 )
-"""Markup of Obsidian. A group is what readers see of it."""
+"""Obsidian markup. The groups are the parts that readers see."""
 
 
 def has_markdown(document: Document) -> bool:
-    """HTML and office files are converted to Markdown when they are read."""
+    """Whether the text is Markdown. HTML and office files are converted to Markdown when they are read."""
     mime_type = document.mime_type or ""
     return is_markdown(document) or mime_type in _HTML or "officedocument" in mime_type
 
 
 def plain_text(text: str, document: Document) -> str:
-    """The words of Markdown, with a line for each block and row of a table. In other formats, only
-    roles of reStructuredText are replaced by their words."""
+    """The text without Markdown markup, one line for each block or table row. In other formats, only reStructuredText
+    roles are replaced by their words."""
     if not has_markdown(document):
         return _ROLE.sub(r"\1", text)
     return "\n".join(_blocks(text, obsidian=is_markdown(document)))
@@ -89,7 +89,7 @@ def _words(token: Token) -> str:
 
 
 def _obsidian(state: StateInline, silent: bool) -> bool:
-    """A rule of the parser, which applies it only outside code. If `silent`, the parser looks for the end of a link."""
+    """An inline rule. The parser applies it only outside code. If `silent`, the parser looks for the end of a link."""
     found = _OBSIDIAN.match(state.src, state.pos, state.posMax) if state.env["obsidian"] and not silent else None
     if found is None:
         return False
@@ -112,7 +112,7 @@ def pattern_of(snippets: Iterable[Sequence[Piece]]) -> re.Pattern[str]:
         words.setdefault((begins, ends), set()).add(word)
     whole = words.get((True, True), set())
     for bounds in words.keys() - {(True, True)}:
-        words[bounds] -= whole  # what is a whole word in any text is marked only as a whole word
+        words[bounds] -= whole  # a word that is whole in any text is marked only where it is whole
     letter = _SIMPLE_LETTER if all(word.isascii() for of_kind in words.values() for word in of_kind) else LETTER
     before, after = f"(?<!{letter})", f"(?!{letter})"
     patterns = [
@@ -164,8 +164,8 @@ def _below_headings(text: str, document: Document) -> str:
 
 
 def _best(text: str, words: re.Pattern[str]) -> tuple[Piece, ...]:
-    """The part of the text with the largest number of distinct found words, all marked; of several parts, the one with
-    the words that are rarer in this text. Empty if the text has none."""
+    """The part of the text with the most distinct found words, all marked. On a tie, the part with the words that are
+    rarest in this text. Empty if the text has none."""
     matches = list(words.finditer(text))
     often = Counter(match[0][:5].casefold() for match in matches)  # forms of a word usually have the same first letters
 
@@ -184,8 +184,8 @@ def _best(text: str, words: re.Pattern[str]) -> tuple[Piece, ...]:
 
 
 def _words_with_bounds(found: Sequence[Piece]) -> Iterator[tuple[bool, str, bool]]:
-    """For each marked piece: whether a word begins at its start, its pattern, and whether a word ends at its end. The
-    engine may have found only a part of a word."""
+    """For each marked piece: whether it begins a word, its pattern, and whether it ends a word. The engine may have
+    marked only a part of a word."""
     around = ["", *(piece.text.strip("*~`") for piece in found), ""]  # these characters may be in a word: **bo**ld
     for before, piece, after in zip(around, found, around[2:], strict=False):
         if piece.match and piece.text.strip():

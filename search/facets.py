@@ -1,7 +1,7 @@
 """Facets: the values of fields among all matching documents, each with the number of sources that have it.
 
 The keyword index counts everything it finds. A semantic search matches every document, so all are counted; with quoted
-phrases, all that contain them. A hybrid search also counts the sources that only the semantic leg found, each once.
+phrases, all that contain them. Hybrid and engine mode also count the sources that only other legs found, each once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,7 @@ def count(
             filters = (*conditions, *access.filters())
             counted |= reader.facets(_words(question), fields, filters)
             if question.mode in ("hybrid", "engine") and (
-                sources := _not_by_words(reader, _words(question), filters, results)
+                sources := _other_sources(reader, _words(question), filters, results)
             ):
                 added = reader.facets("", fields, filters, among=sources)
                 counted |= {field: _summed(counted[field], added[field]) for field in fields}
@@ -83,8 +83,8 @@ def _by_filters(question: Question) -> list[tuple[list[str], tuple[Filter, ...]]
     return ([(together, question.filters)] if together else []) + groups
 
 
-def _not_by_words(reader: KeywordReader, text: str, filters: Sequence[Filter], results: LegResults) -> tuple[str, ...]:
-    """The sources that the other legs found and keyword search does not find."""
+def _other_sources(reader: KeywordReader, text: str, filters: Sequence[Filter], results: LegResults) -> tuple[str, ...]:
+    """The sources that only other legs find."""
     by_words = {hit.parent_id for hit in results.hits.get(KEYWORD, ())}
     sources = dict.fromkeys(hit.parent_id for hits in results.hits.values() for hit in hits)
     others = [source for source in sources if source not in by_words]

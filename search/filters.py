@@ -55,6 +55,7 @@ def filter_fields(fields: FieldSet) -> dict[str, FilterField]:
         field.name: FilterField(
             f"{CUSTOM}{field.name}",
             field.options.type,
+            is_whole=field.options.type == "datetime",
             has_order=field.options.type in ("number", "datetime"),
         )
         for field in fields.fields
@@ -133,7 +134,7 @@ def _facet_name(name: str, fields: FieldSet, known: Sequence[str]) -> str:
 
 
 def _remedy(field: CustomField, option: str) -> str:
-    """Documents change, and need a sync, only if engines did not compare the values of the field before."""
+    """How to enable an option. A sync is needed only if this is the first option that makes engines compare values."""
     return f"set {option} = true in [fields.{field.name}]{'' if field.is_label else ', and sync'}"
 
 
@@ -291,5 +292,5 @@ def _bounds(field: FilterField, sign: str, first: float, last: float) -> tuple[f
         case "<=":
             return None, last
         case ">":
-            return (last + 1 if field.is_whole or field.type == "datetime" else nextafter(last, inf)), None
-    return None, (first - 1 if field.is_whole or field.type == "datetime" else nextafter(first, -inf))
+            return (last + 1 if field.is_whole else nextafter(last, inf)), None
+    return None, (first - 1 if field.is_whole else nextafter(first, -inf))

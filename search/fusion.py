@@ -15,7 +15,7 @@ one."""
 _GOOD = 0.5
 """A hit with this share of `Ranking.full_match` gets the highest value, 1."""
 _LEAST_WEIGHT, _MOST_WEIGHT = 0.3, 0.6
-"""The weights of keyword search: the first if no hit matches the words, the second if a hit matches the whole query."""
+"""The weight of keyword search: the first if it finds nothing, the second if the value of its best hit is 1."""
 
 
 @dataclass(frozen=True)

@@ -29,11 +29,11 @@ from chunksink.sinks.reader import (
 )
 
 REMEDY = "run `chunksink sync` if such a sink is configured"
-"""It says `if`, because this module does not know which sinks are configured."""
+"""This module does not know which sinks are configured."""
 
 PhraseHits = Sequence[Hit] | None
-"""The documents that contain all quoted phrases, at most `MOST_PHRASE_HITS`. None if the query has no phrases, or if
-they could not or need not be searched for."""
+"""The documents that contain all quoted phrases, at most `MOST_PHRASE_HITS`. None if the query has no phrases, if only
+the keyword leg is asked, or if keyword search is not available."""
 
 _DEPTH_FACTOR = 4
 
@@ -43,8 +43,8 @@ FromChunks = Callable[[Mapping[str, str]], list[Document]]
 
 @dataclass(frozen=True)
 class LegQuery:
-    """A question to one leg: `hits(limit)`, the scores of documents, and roughly the score of a document that contains
-    the whole query."""
+    """One question to one leg. `hits` takes the number of hits, `scores` the ids of documents. `max_score` is roughly
+    the score of a document that contains the whole query."""
 
     hits: Callable[[int], list[Hit]]
     scores: Callable[[Sequence[str]], dict[str, float]] = lambda _ids: {}
@@ -75,8 +75,8 @@ class KeywordLeg:
 
 @dataclass(frozen=True)
 class SemanticLeg:
-    """`encode` is the model of this build's vectors; `families` asks another, faster sink for the families of
-    documents."""
+    """`encode` computes query vectors with the model of the build. `families` asks the keyword sink for the families of
+    documents, which is faster."""
 
     reader: VectorReader
     encode: Callable[[str], Vectors]
@@ -107,7 +107,7 @@ class SemanticLeg:
     def _families(self, ids: Sequence[str]) -> Mapping[str, str]:
         try:
             return self.families(ids)
-        except SinkError:  # reported by the other leg
+        except SinkError:  # the vector sink knows the families, too
             return {}
 
 
@@ -197,8 +197,8 @@ def _without_patterns(filters: Sequence[Filter], keyword: KeywordLeg | None) -> 
     reader = capability(keyword.reader, SupportsPatterns)
     if reader is None:
         raise InvalidFilter(
-            f"{keyword.sink} cannot list the sources that match the pattern {patterns[0]!r:.100}, which searches by "
-            "meaning need: use the mode keyword, or remove the pattern"
+            f"the pattern {patterns[0]!r:.100} cannot be used in a search by meaning, because {keyword.sink} cannot "
+            "list the sources that match it: use the mode keyword, or remove the pattern"
         )
     sources = reader.sources(filters, MOST_VALUES + 1)
     if len(sources) > MOST_VALUES:
@@ -207,7 +207,7 @@ def _without_patterns(filters: Sequence[Filter], keyword: KeywordLeg | None) -> 
 
 
 class LegQueries:
-    """One question to all its legs."""
+    """One question to all legs of its mode."""
 
     def __init__(self, legs: Mapping[str, Leg], failed: dict[str, str]) -> None:
         self._legs = dict(legs)
@@ -266,7 +266,7 @@ class LegQueries:
                 continue
             if marker is None or marker.build_id != leg.build_id:
                 self.moved = True
-                self._drop(name, f"{leg.sink} answers from another build than {leg.build_id}")
+                self._drop(name, f"{leg.sink} answers from a build other than {leg.build_id}")
                 continue
             found[name] = hits
         return found

@@ -13,7 +13,7 @@ _MARKDOWN = "text/markdown"
 _MARKDOWN_FILES = ("md", "markdown")
 _LINKED = ("http", "https", "file")
 _NO_SECTION = re.compile(r"/|/front_matter|(?:/[a-z]+\[\d+\])+")
-"""The path of a chunk before the first heading, for example `/ul[4]` or front matter. It is not shown."""
+"""Section paths of chunks without a heading, for example `/ul[4]` or front matter. They are not shown."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?!\s)")  # `note: plan.md` is a file name
 # `#` starts a fragment if `name=value` follows, or if a file suffix is before it and one word after it. Otherwise it is
@@ -48,7 +48,7 @@ def section_of(document: Document) -> str | None:
 
 
 def link_of(document: Document) -> str | None:
-    """The source with a fragment that viewers understand; None if a page may not link to the source."""
+    """The source with a fragment that viewers understand; None if the source cannot be linked safely."""
     source = document.source_uri
     if not source or "\\" in source or _CONTROL.search(source):
         return None  # browsers treat a backslash as a slash
@@ -123,5 +123,5 @@ def _places(document: Document) -> Iterator[tuple[str, str]]:
 
 
 def is_markdown(document: Document) -> bool:
-    """Whether its source is Markdown: only there are anchors derived from the words of headings."""
+    """Whether the source is Markdown. Only Markdown viewers derive anchors from the words of headings."""
     return document.mime_type == _MARKDOWN or (document.file_type or "").lower() in _MARKDOWN_FILES

@@ -151,7 +151,7 @@ def mcp_server(
 
     def search(
         query: Annotated[str, Field(description='A question, or words. "Words in quotes" are a phrase.')],
-        limit: Annotated[int, Field(ge=1, le=100, description="The highest number of sources to return.")] = 10,
+        limit: Annotated[int, Field(ge=1, le=100, description="The maximum number of sources to return.")] = 10,
         offset: Annotated[int, Field(ge=0, le=9_900, description="How many sources to skip, to read on.")] = 0,
         mode: Annotated[
             Mode | None, Field(description="keyword finds words, semantic finds meaning, hybrid finds both.")
@@ -266,7 +266,7 @@ def _hit(hit: SearchHit) -> Hit:
 
 
 def _shorten(passage: dict[str, Any]) -> None:
-    """Cut a very long text: ten of them would fill an assistant's memory."""
+    """Cut a very long text: ten of these would fill an assistant's context window."""
     text = passage["text"]
     if len(text) > _MAX_TEXT:
         passage["text"] = text[:_MAX_TEXT]

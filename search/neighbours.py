@@ -1,8 +1,8 @@
 """The documents around a hit, and replacements for hits without content of their own.
 
-Chunkers make chunks of a heading alone if a deeper heading, code or a table follows. Such chunks rank high, because all
-of their few words match, but the next chunk has the answer. The same applies to front matter and comments. It
-also applies to lines that only introduce the next chunk (`Run this:`), if the next chunk repeats them.
+A heading becomes a chunk of its own if a deeper heading, code or a table follows. Such chunks rank high, because all of
+their few words match, but the next chunk has the answer. The same applies to front matter, to comments, and to lines
+that only introduce the next chunk (`Run this:`), if the next chunk repeats them.
 """
 
 import re
@@ -36,7 +36,7 @@ _MOST_STEPS = 10
 
 
 def fetch(legs: Legs, access: Access, sources: Mapping[str, str]) -> dict[str, Document]:
-    """The documents that exist and that `access` may see. `sources` maps their ids to their sources."""
+    """The documents that exist and that `access` may see. `sources` maps document ids to sources."""
     found: dict[str, Document] = {}
     without_text: dict[str, Document] = {}
     for reader in legs.readers():
@@ -99,8 +99,8 @@ def neighbours(legs: Legs, access: Access, documents: Sequence[Document], distan
 
 
 def _append_neighbour(side: list[Document], found: Document | None) -> None:
-    """Append a neighbour that is not there yet, if it is of the same source. The stored link may be old: its id may now
-    belong to a chunk of another source."""
+    """Append a neighbour, unless it is there already or belongs to another source. A stored link may be old: its id may
+    now belong to a chunk of another source."""
     if found is not None and found.parent_id == side[0].parent_id and all(found.id != one.id for one in side):
         side.append(found)
 
@@ -134,7 +134,7 @@ def replacements(legs: Legs, access: Access, question: Question, documents: Sequ
 
 
 def _introduction(document: Document, *, hidden_counts: bool) -> str | None:
-    """None if the document has content of its own, or no text; else the text below its headings, which may be empty."""
+    """The text below the headings if it ends like an introduction, "" if there is none, None for other documents."""
     text = (document.text if hidden_counts else _HIDDEN.sub("", document.text)).rstrip()
     if not document.text or len(text) > _MOST_INTRODUCTION:
         return None

@@ -1,10 +1,10 @@
 """The order of all results of a question. It does not depend on limit and offset.
 
-The legs are asked in steps, always from the top: for their best 100 hits, then 400, 1600 and so on. After each step the
-hits are fused, and the best are final: 60 chunks after the first step, 240 after the second. The rest waits, because a
-chunk that both legs rank just below the depth of the step could still overtake it. The next step runs only if more
-results are requested. It fuses its hits on the scale of the first step. Its best hits are added below the hits that are
-final already. So no hit moves with limit or offset.
+The legs are asked in steps, always from the top: for their best 100 hits, then 400, 1600 and so on. Each step fuses the
+hits and makes the best of them final: 60 chunks after the first step, 240 after the second. The others stay open: a
+chunk just below the depth of the step in both legs could still overtake them. The next step runs only if more results
+are requested. It uses the scale of the first step, and adds its best hits below those that are already final. So no hit
+moves with limit or offset.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -68,12 +68,12 @@ class Order:
         self._fixed_weight = fixed_weight
         self._scales: dict[str, Scale | None] = {}
         self.evidence: float | None = None
-        """How well the best keyword hit matches the query, 0..1, if that decided the weights of the legs."""
+        """See `Answer.evidence`."""
         self._final: set[str] = set()
         self._sources: set[str] = set()
         self._depth = FETCH_AT_FIRST
         self.not_reranked: str | None = None
-        """Why the configured reranker did not decide the order."""
+        """See `Answer.not_reranked`."""
         self.placed: list[Placed] = []
         self.complete = False
         """Whether there are no further results."""
@@ -109,7 +109,7 @@ class Order:
         return results
 
     def _place(self, fused: Fused, hit: Hit) -> None:
-        """A source is placed where its best chunk is."""
+        """A source takes the place of its best chunk."""
         source = hit.parent_id if self._question.collapse else hit.id
         if source not in self._sources:
             self._sources.add(source)
@@ -124,10 +124,10 @@ class Order:
         return [fused for fused in fusion(rankings) if fused.key not in self._final]
 
     def _comparable(self, rankings: Mapping[str, Ranking]) -> dict[str, Ranking]:
-        """The rankings with everything that `by_scores` needs: scales, weights, and the similarities of chunks
-        that only keyword search found.
+        """The rankings with the scales, weights and similarities that `by_scores` needs.
 
-        A chunk that keyword search missed scores 0 there. Every chunk has a similarity; the lowest becomes 0.
+        The scale of keyword scores begins at 0, which is also the score of a chunk that keyword search missed. The
+        scale of similarities begins at the lowest one. Chunks that only keyword search found get a similarity, too.
         """
         semantic = {id for id, _ in rankings[SEMANTIC].hits}
         missing = [id for id, _ in rankings[KEYWORD].hits if id not in semantic and id not in self._final]

@@ -86,7 +86,7 @@ def _answer(legs: Legs, question: Question, access: Access) -> Answer:
 
 
 def _require_fields(legs: Legs, question: Question) -> None:
-    """InvalidFilter if the hits depend on custom fields that the index does not have yet."""
+    """Raise `InvalidFilter` if the hits depend on custom fields that the index does not have yet."""
     sort = [question.sort.field] if question.sort is not None else []
     fields = [*(one.field for one in question.filters), *sort]
     lacking = [name for field in fields if (name := field.removeprefix(CUSTOM)) in legs.lacking]
@@ -99,23 +99,22 @@ def _require_fields(legs: Legs, question: Question) -> None:
 
 def _page(legs: Legs, access: Access, order: Order, question: Question) -> tuple[list[SearchHit], bool, bool]:
     """The requested hits, whether more follow, and whether a document has vanished since the legs found it.
-    The places before the offset are read, too, because several places may be one hit."""
+    Places before the offset are read, too, because several places may become one hit."""
     missing: list[Hit] = []
     hits: dict[str, SearchHit] = {}
     for hit in _grouped(legs, access, order, question, missing):
-        hits.setdefault(hit.document.id, hit)  # a document may come twice, also in place of a heading: the first counts
+        hits.setdefault(hit.document.id, hit)  # a document may also replace a heading: its first place counts
         if len(hits) > question.last:
             break
     return list(hits.values())[question.offset : question.last], len(hits) > question.last, bool(missing)
 
 
 def _grouped(legs: Legs, access: Access, order: Order, question: Question, missing: list[Hit]) -> Iterator[SearchHit]:
-    """The hits in order; vanished documents are added to `missing`. With `collapse` and without a sort order, hits with
-    the same text become one if they are in the same part (`Order.parts`). The parts, and so the groups, do not depend
-    on limit and offset.
+    """The hits in order. Vanished documents are added to `missing`.
 
-    Copies of a text usually follow each other. So the group of a part's last hit stays open for the next part, as do
-    the groups that begin after it.
+    With `collapse` and without a sort order, hits of one part (`Order.parts`) with the same text become one hit. Copies
+    of a text usually follow each other. So the group of a part's last hit stays open for the next part, as do the
+    groups that begin after it. Parts do not depend on limit and offset, so groups do not either.
     """
     folds_copies = question.collapse and question.sort is None  # a sorted list shows every source
     groups: dict[Hashable, list[tuple[Placed, Document]]] = {}

@@ -28,13 +28,13 @@ _UNRELATED = (
 )
 """Texts about different subjects. Their similarity shows how similar a model finds unrelated texts."""
 _RELATED = 0.22
-"""On a scale from the similarity of unrelated texts (0) to that of equal texts (1): below this, texts are hardly
-related."""
+"""Texts are hardly related below this point of a scale from the similarity of unrelated texts (0) to that of equal
+texts (1)."""
 
 
 class QueryEncoder:
-    """Encodes queries with the models that made indexes. Each is loaded once, at the latest for its first query.
-    Thread-safe."""
+    """Encodes queries with the models that made indexes. Each model is loaded once, before or at its
+    first query. Thread-safe."""
 
     def __init__(self, model_cache: Path | None = None) -> None:
         """`model_cache` is the folder of prepared models, the user's own by default."""
@@ -51,7 +51,7 @@ class QueryEncoder:
             return self._models.setdefault((model.fingerprint, settings), new)
 
     def reranking(self, options: "RerankOptions | None") -> "Reranking | None":
-        """The reranker, opened for the first call; None if none is configured."""
+        """The reranker, opened by the first call; None if none is configured."""
         if options is None:
             return None
         from chunksink.embeddings.rerankers import open_reranker
@@ -139,8 +139,8 @@ class QueryModel:
     def prepare(self) -> None:
         """Start to load the model in the background while the caller opens its engines.
 
-        If the model's OpenVINO graph does not exist yet, the first question makes it and loads the model. That takes
-        long, and a user can interrupt a question, but not this thread.
+        If the model's OpenVINO graph does not exist yet, nothing is loaded: the first question makes the graph. That
+        takes long, and a user can interrupt a question, but not this thread.
         """
         if self._settings.endpoint is None and not self._prepared:
             self._prepared = True

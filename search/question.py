@@ -37,8 +37,8 @@ MOST_CHARACTERS = 10_000
 class Question:
     """Asks for `limit` hits after the first `offset` ones. With `collapse` each source is one hit, its best chunk.
     `context` adds this many chunks before and after each hit. All filters must match; `facets` are fields to count.
-    With `sort` the hits are all documents that have every word, sorted by that field. `spelling` maps words that no
-    document contains to those that keyword search looks for instead; the search itself sets it."""
+    With `sort` the hits are all documents that have every word, sorted by that field. `spelling` is set by the search:
+    it maps words that no document contains to those that keyword search looks for instead."""
 
     text: str
     mode: Mode = "hybrid"

@@ -28,7 +28,7 @@ class Reranked:
 
 
 class Reranking:
-    """Thread-safe: texts of different queries are scored one after the other."""
+    """A reranker with a time limit. Thread-safe: queries are scored one at a time."""
 
     def __init__(self, reranker: "Reranker", top: int, seconds: float) -> None:
         self._reranker = reranker
@@ -67,7 +67,7 @@ class Reranking:
             scores = answer.result(self._seconds)
         except TimeoutError:
             answer.cancel()  # if it has not begun
-            limit = f"no scores within {self._seconds:g} s; the option `deadline` of [rerank] is the limit"
+            limit = f"no scores within {self._seconds:g} s, the `deadline` in [rerank]"
             raise RerankFailed(limit) from None
         if not all(map(isfinite, scores)):
             raise RerankFailed("a score is not a finite number")

@@ -1,7 +1,7 @@
 """The two interfaces through which every index is written. The docstrings are the contract.
 
-A build has the documents of an index in one engine; a rebuild makes a new one. A `Sink` is an engine that stores
-builds. A `Build` is one of them, opened for writing. Every sink, ours or another package's, passes `sinks.conformance`.
+A build is the documents of an index in one engine; a rebuild creates a new one. A `Sink` is an engine that stores
+builds. A `Build` is a build opened for writing. Every sink, ours or another package's, passes `sinks.conformance`.
 
 A family is all documents of one source; they share a `parent_id`. Foreign documents are those that another program
 wrote. The home is the folder with our records: the receipts say what each build has confirmed, and the pointer says
@@ -9,11 +9,11 @@ which builds are live.
 
 Rules for all methods:
 
-- Errors are `sinks.errors`: `Transient` (the same call may succeed later) or `Refused`. A build that is gone raises
-  `BuildMissing`, and one that cannot be read `BuildBroken`: only such builds are created again. After an error any call
-  may be repeated: repeating a call that had succeeded changes nothing.
+- Errors are `sinks.errors`: `Transient` (the same call may succeed later) or `Refused`. A missing build raises
+  `BuildMissing`, an unreadable one `BuildBroken`; only such builds are created again. Any call may be repeated after
+  an error. Repeating a call that had succeeded changes nothing.
 - Retry, throttling and fault recording wrap a sink; they are not branches inside it.
-- One process writes a build. The home's lock decides which.
+- Only the process with the home's lock writes to a build.
 - One thread at a time uses a build, but not always the same one. Nothing in it may be bound to the thread that created
   it. A connection of `sqlite3` needs `check_same_thread=False`.
 - Readers work during writes. They always find a family that exists before and after the write.
@@ -85,9 +85,9 @@ class Stored:
     def of_fields(
         cls, id: str, fields: Mapping[str, Any], document: Document | None, vector: Vectors | None = None
     ) -> "Stored":
-        """A document with these fields. With `document`, which was made from the fields, both hashes are computed from
-        it. Without it the hashes are taken from the fields. Any program may have written those, so a hash or parent
-        that is not a string counts as missing."""
+        """A document with these fields. Both hashes are computed from `document`, which was made from the fields;
+        without it they are taken from the fields. Any program may have written those, so a hash or parent that is not a
+        string counts as missing."""
         named = (fields.get(name) for name in ("parent_id", "document_hash", "text_hash"))
         parent_id, of_document, of_text = (value if isinstance(value, str) else "" for value in named)
         if document is not None:
@@ -130,7 +130,7 @@ class Build(Protocol):
     def flush(self) -> list[RefusedDocument]:
         """Return when all calls since the last flush are done and would survive a kill; raise if that fails.
 
-        Returns the documents refused since the last flush that returned; each is reported once.
+        Returns the documents refused since the last successful flush; each is reported once.
         """
 
     def of_families(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:

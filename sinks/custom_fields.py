@@ -18,7 +18,7 @@ from chunksink.sinks.document import NAMES
 from chunksink.sinks.fields import PROJECTION, Read
 
 MAX_TEXT = 8000
-"""The most characters of a string that is no label: see `CustomField.is_label`."""
+"""The most characters of a string that is not a label: see `CustomField.is_label`."""
 MAX_MEMBERS_OF_ALL_LISTS = 1000
 """The limit of all custom lists of a document together. More than 5,461 members make a build of Chroma unreadable."""
 MAX_METADATA = 100
@@ -79,7 +79,7 @@ class FieldSet:
         for name in tables:
             if name in NAMES:
                 raise ConfigError(
-                    f"[fields.{name}]: every document has a field `{name}` of chunksink; choose another name, such as "
+                    f"[fields.{name}]: `{name}` is a built-in field of every document; choose another name, such as "
                     f'[fields.my_{name}] with path = "metadata.{name}"'
                 )
         return cls(tuple(CustomField(name, options.keys(name), options) for name, options in sorted(tables.items())))
@@ -154,7 +154,7 @@ NO_FIELDS = FieldSet()
 
 
 def _other_metadata(record: Record, document: Mapping[str, Any], used: set[tuple[str, ...]]) -> str | None:
-    """The scalar values of the metadata that no field has, as one JSON object: else engines would need a column for
+    """The scalar values of the metadata that are in no field, as one JSON object, so that engines need no column for
     each key."""
     metadata = record.get("metadata")
     if not isinstance(metadata, dict):

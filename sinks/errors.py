@@ -10,7 +10,7 @@
         ├── BuildMissing     the build does not exist (dropped, or never created)
         ├── BuildBroken      the build exists but cannot be read: rebuild it
         ├── OutOfResources   this machine is short of open files or memory: nothing is broken
-        ├── InvalidFilter    the field cannot be filtered, or not like this
+        ├── InvalidFilter    the field does not support this filter
         └── RefusedData      something in the request is refused: a smaller part of it may be accepted
 
 The module `errors` of each engine translates foreign exceptions into these. Any other exception from a sink is a bug

@@ -325,7 +325,7 @@ PROJECTION: tuple[FieldRule, ...] = (
     ),
     FieldRule(
         "char_end",
-        "character after the last one",
+        "position after the last character",
         ("span.char_range.char_end", "span.char_end", *_paths("char_end", "metadata")),
         values.last_count,
     ),

@@ -52,8 +52,8 @@ def batches(items: Sequence[T], max_items: int) -> Iterator[Sequence[T]]:
 
 
 class Replacements:
-    """Families replaced or deleted since the last flush, and those whose last part has not come: the documents that
-    each keeps, and the refused ones."""
+    """Between flushes: the documents that each replaced or deleted family keeps, and the refused documents. A family
+    in parts is remembered until its last part is written."""
 
     def __init__(self) -> None:
         self._kept: dict[str, set[str]] = {}
@@ -64,7 +64,7 @@ class Replacements:
     def begin(self, families: Iterable[Family]) -> list[Family]:
         """Call it before the first write. Returns the families to write: the last version of each.
 
-        None of their documents is surplus before `add` gets the last part of the family.
+        No document of a family is surplus until `add` gets its last part.
         """
         latest = {family.parent_id: family for family in families}
         for parent_id, family in latest.items():
@@ -83,9 +83,8 @@ class Replacements:
 
     @contextmanager
     def in_transaction(self, families: Iterable[Family]) -> Iterator[list[Family]]:
-        """For an engine with transactions. Within the block the caller writes the families, calls `add` and removes the
-        surplus. Yields what `begin` returns. After an error nothing was written, so the families count as not added.
-        """
+        """For an engine with transactions. Yields what `begin` returns. In the block the caller writes the families,
+        calls `add` and removes the surplus. An error rolls all of it back, so the families count as not added."""
         latest = self.begin(families)
         try:
             yield latest

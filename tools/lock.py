@@ -22,7 +22,7 @@ TORCH = "2.13.0"
 
 HEADER = f"""\
 # Made by `make lock`: the versions that a clean environment with all extras got, without local suffixes such as +cpu.
-# torch is pinned to {TORCH}: where a CPU build of it is offered, pip takes that and no gigabytes of CUDA packages.
+# torch is pinned to {TORCH}: if the index offers a CPU build of it, pip takes that, without gigabytes of CUDA packages.
 """
 
 PIN = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)==([A-Za-z0-9.!]+)(\+[A-Za-z0-9.]+)?$")
@@ -40,7 +40,7 @@ def main() -> int:
         freeze = [python, "-m", "pip", "freeze", "--disable-pip-version-check"]
         frozen = subprocess.run(freeze, check=True, text=True, stdout=subprocess.PIPE).stdout
     lines = pins(frozen)
-    # A rename, so that an interrupted run leaves the old file.
+    # An interrupted run keeps the old file.
     draft = TARGET.with_suffix(".tmp")
     draft.write_text(HEADER + "\n".join(lines) + "\n", encoding="utf-8")
     draft.replace(TARGET)
@@ -65,7 +65,7 @@ def pins(frozen: str) -> list[str]:
     for line in frozen.splitlines():
         match = PIN.match(line.strip())
         if match is None:
-            raise SystemExit(f"pip freeze printed a line that is no plain version: {line!r}")
+            raise SystemExit(f"pip freeze printed a line that is not NAME==VERSION: {line!r}")
         found.append(f"{match[1]}=={match[2]}")
     return sorted(found, key=str.lower)
 

@@ -26,7 +26,7 @@ def lowest(wanted: list[str]) -> list[str]:
         name = canonicalize_name(requirement.name)
         bounds = [Version(bound.version) for bound in requirement.specifier if bound.operator in (">=", "==", "~=")]
         if requirement.specifier and not bounds:
-            raise SystemExit(f"{requirement} has no lower bound that can be tried")
+            raise SystemExit(f"{requirement} has no lower bound to test")
         if bounds:
             pins[name] = max(*bounds, pins.get(name, bounds[0]))
     return [f"{name}=={version}" for name, version in pins.items()]

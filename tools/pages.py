@@ -68,7 +68,7 @@ def settings_table() -> str:
 
 
 def _default(field: msgspec.structs.FieldInfo) -> str:
-    """In the form of an environment variable."""
+    """The default, written as in an environment variable."""
     if field.default is None or field.default is msgspec.NODEFAULT:
         return ""
     shown = ",".join(field.default) if isinstance(field.default, tuple) else str(field.default)

@@ -95,7 +95,7 @@ class LazyGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> object:
         try:
-            with errors_as_refusals():  # commands also print in here, which may fail, too
+            with errors_as_refusals():  # around printing, too, which may fail
                 return super().invoke(ctx)
         except click.NoSuchOption as error:
             if any(error.option_name in option.opts for option in self.params):

@@ -153,12 +153,12 @@ def errors_as_refusals() -> Iterator[None]:
         what = unnamed if error.filename is None else f"no permission for {error.filename}"
         raise Refusal(f"{what}: change its permissions, or name another folder", Exit.USAGE) from error
     except OSError as error:
-        is_of_machine = shortage(error) is not None or error.errno == errno.EIO
-        if error.filename is None and not is_of_machine and error.errno != errno.EROFS:
+        is_machine_error = shortage(error) is not None or error.errno == errno.EIO
+        if error.filename is None and not is_machine_error and error.errno != errno.EROFS:
             raise
         message = f"{error.strerror or error}: {error.filename or 'while writing'}{_remedy(error)}"
         code = Exit.LOCKED if error.errno == errno.EBUSY else Exit.USAGE
-        raise Refusal(message, Exit.ENGINE if is_of_machine else code) from error
+        raise Refusal(message, Exit.ENGINE if is_machine_error else code) from error
     except Exception as error:
         if isinstance(error, ChunksinkError) and (known := _code_of(error)):
             raise Refusal(str(error), known) from error

@@ -56,7 +56,7 @@ def home_option(command: Command) -> Command:
         "index", "NAME", "Use one of several indexes: the table [index.NAME] of chunksink.toml. [env: CHUNKSINK_INDEX]"
     )
     config = _shared("config", "FILE", "The settings file. [default: chunksink.toml; env: CHUNKSINK_CONFIG]")
-    return home(index(config(_naming_the_first_sync(command))))
+    return home(index(config(_suggesting_a_sync(command))))
 
 
 def index_options(command: Command) -> Command:
@@ -92,11 +92,11 @@ def _flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _naming_the_first_sync(command: Command) -> Command:
+def _suggesting_a_sync(command: Command) -> Command:
     """If there is no index yet, the error names the command that builds it."""
 
     @wraps(command)
-    def naming(*arguments: Any, shared: SharedOptions, **values: Any) -> Any:
+    def suggesting(*arguments: Any, shared: SharedOptions, **values: Any) -> Any:
         try:
             return command(*arguments, shared=shared, **values)
         except NothingBuilt as error:
@@ -109,7 +109,7 @@ def _naming_the_first_sync(command: Command) -> Command:
                 remedy = "the run that builds one is under way"
             raise Refusal(f"no index in {error.home.absolute()} yet; {remedy}", Exit.USAGE) from error
 
-    return naming
+    return suggesting
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print a JSON document, for programs.")
@@ -121,7 +121,7 @@ _RAY_OPTIONS = {
     "address": (
         str,
         "ADDRESS",
-        "Address of a Ray cluster; `auto`: the one of this machine. By default Ray is started.",
+        "Address of a Ray cluster; `auto`: the one on this machine. By default a new one is started.",
     ),
     "workers": (click.IntRange(1), "N", "Number of workers on Ray. By default one for each processor."),
     "gpus_per_worker": (click.FloatRange(0), "N", "GPUs of each worker; 0.5 if two share one.  [default: 0]"),
@@ -174,7 +174,7 @@ def config_from(shared: SharedOptions, *, uses_sinks: bool = True, **flags: Any)
     """
     for name in unknown_variables():
         if near := nearest_variable(name):
-            note(f"warning: {name} is no setting and is ignored; did you mean {near}?", severity="warning")
+            note(f"warning: {name} is not a setting and is ignored; did you mean {near}?", severity="warning")
     flags |= {name: getattr(shared, name) for name in ("chunks", "home", "index", "engine")}
     if ray := {name: value for name in _RAY_OPTIONS if (value := getattr(shared, name)) is not None}:
         flags["ray"] = ray

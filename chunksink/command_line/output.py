@@ -87,7 +87,7 @@ def labelled(label: str, value: str) -> str:
 
 
 def first(lines: Sequence[str], limit: int | None, rest: str = "", *, total: int | None = None) -> Iterator[str]:
-    """As `some`, with one name per line."""
+    """The first `limit` lines, then a note with the number of the others. `total` is as in `some`."""
     yield from lines[:limit]
     for line in more(len(lines) if total is None else total, limit, rest):
         yield Note(f"... and {line}")

@@ -1,4 +1,4 @@
-"""Progress on standard error: a bar or a short text on a terminal, lines in a pipe; and signs of life for systemd."""
+"""Progress on standard error: a bar or a short text on a terminal, lines in a pipe; and notifications for systemd."""
 
 import logging
 import os

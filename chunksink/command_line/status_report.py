@@ -201,11 +201,7 @@ def page_report(config: Config) -> Report:
             Section(
                 "Last verify", tuple(_verify_rows(status)), "No recent verify: `chunksink verify` compares the engines."
             ),
-            Section(
-                "Last runs",
-                tuple(runs),
-                "There is no record of a run.",
-            ),
+            Section("Last runs", tuple(runs), "There is no record of a run."),
             Section("Dead letters", tuple(letters), "No document was refused by an engine."),
             Section("Cache of vectors", tuple(cache), "There is no cache yet."),
         ),
@@ -259,4 +255,4 @@ def _cache(config: Config) -> Iterator[ReportRow]:
     yield ReportRow("vectors", f"{sum(int(str(number)) for _, number in models):,}")
     yield ReportRow("size", sized(path.stat().st_size))
     for name, number in models:
-        yield ReportRow("of a model", f"{name or '(unknown)'}: {number:,}")
+        yield ReportRow("by model", f"{name or '(unknown)'}: {number:,}")

@@ -1,6 +1,6 @@
-"""Decides when `chunksink sync --watch` syncs: at once, after each commit, and again after a failure that may pass.
+"""Decides when `chunksink sync --watch` syncs: at once, after each commit, and again after a temporary failure.
 
-The manifests are looked at every half second, those in a bucket every few seconds.
+It checks the manifests every half second, those in a bucket every few seconds.
 """
 
 import time
@@ -14,7 +14,7 @@ LONGEST_WAIT_SECONDS = 60.0
 _GATHER_SECONDS = 0.5
 """How long to wait for more commits after the first."""
 _PAUSE_FACTOR = 20
-"""The least pause after a check, in multiples of its duration: checking 100,000 partitions takes a moment."""
+"""The shortest pause after a check, in multiples of its duration: checking 100,000 partitions takes a moment."""
 
 _Files = frozenset[object]
 
@@ -79,7 +79,7 @@ class BusWatch:
         except (OSError, StorageError) as error:
             if not self._is_gone:
                 reason = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else error
-                self._report(f"{reason}; waiting for it, the index is unchanged")
+                self._report(f"{reason}; waiting until it can be read, the index is unchanged")
             self._is_gone = True
             return False
         self._is_gone = False
@@ -93,6 +93,6 @@ class BusWatch:
         return self._retry_at is not None and now >= self._retry_at
 
     def _files(self) -> _Files:
-        """What identifies the present files of all partitions, and those whose names are not valid."""
+        """The signatures of all partitions, and the files whose names are not valid."""
         partitions = ((key, self._root.signature(key)) for key in self._root.partition_keys())
         return frozenset([*partitions, *self._root.misnamed_files()])

@@ -70,7 +70,7 @@ def examine(load: Callable[[], Config]) -> Iterator[Check]:
     yield check("sqlite", machine.sqlite)
     try:
         config = load()
-        FieldSet.of(config.fields)  # refuses names of our own fields
+        FieldSet.of(config.fields)  # refuses custom fields with the names of our own
     except ConfigError as error:
         yield Check("configuration", "fail", str(error), "correct it; `chunksink init` writes a commented example")
         return

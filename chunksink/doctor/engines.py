@@ -56,7 +56,7 @@ def sink(config: Config, name: str, live: Live | None) -> Iterator[Check]:
 
 
 def _answering(config: Config, name: str, stack: ExitStack) -> tuple[Sink, str]:
-    """The sink, and what is known of it; the stack closes it."""
+    """The opened sink, and its description; the stack closes it."""
     with remedies(
         (UnusableSettings, "correct that file"),
         (ConfigError, f"correct the options [sink.{name}] or the list of sinks"),
@@ -87,7 +87,7 @@ def _live(name: str, sink: Sink, live: Live) -> str:
     if name not in live.builds:
         return "no build yet; `chunksink sync` makes it"
     build_id = live.builds[name]
-    # The ConfigError is raised by the engine's library.
+    # ConfigError: the engine's library refuses a setting in the environment.
     with remedies((ConfigError, "correct what the message names"), (SinkError, AGAIN)):
         try:
             # A reader is preferred because it changes nothing and takes no lock.
@@ -98,12 +98,12 @@ def _live(name: str, sink: Sink, live: Live) -> str:
             raise CheckProblem(error.args[0], error.remedy) from error
     if marker is not None and marker.home_id != live.home_id:
         remedy = "restore that id in home.id; or take the build over with `chunksink sync --adopt`"
-        raise CheckProblem(f"build {build_id} is of another home, whose id is {marker.home_id}", remedy)
+        raise CheckProblem(f"build {build_id} was made by another home, whose id is {marker.home_id}", remedy)
     return f"build {build_id} is there; `chunksink verify` compares all of it"
 
 
 def _has_recall(sink: Sink, build_id: str) -> bool:
-    """Whether recall can be measured, unless the engine fails: then the check reports it."""
+    """Whether recall can be measured. True if the engine fails, so that the check reports the failure."""
     readable = capability(sink, SupportsReader)
     if readable is None:
         return False

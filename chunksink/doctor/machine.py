@@ -34,7 +34,7 @@ LEAST_FREE_BYTES = 10**9
 ENDPOINT_SECONDS = 5.0
 _SHOWN = 3
 _GATEWAY_ERRORS = (502, 503, 504)
-"""Answers of a proxy whose server it cannot reach."""
+"""A proxy answers with these if it cannot reach its server."""
 
 
 def python() -> str:
@@ -66,7 +66,7 @@ def configuration(config: Config) -> str:
     if variables:
         why = f"; {config.why_these_sinks}" if config.why_these_sinks else ""
         return f"{source}; the environment sets {', '.join(variables)}{why}"
-    return source if file.exists() else f"{source}: everything by default"
+    return source if file.exists() else f"{source}: every setting has its default"
 
 
 def home(home: Path) -> str:

@@ -109,7 +109,7 @@ def ingest(home: Path) -> str:
 
 
 def _require_sound(path: Path, query: Callable[[str], Iterable[tuple[object, ...]]], remedy: str) -> str:
-    """Read all pages of a database, if it is not too large. If it is, returns that for the finding."""
+    """Read all pages of a database. A large database is not read; a note for the finding is returned instead."""
     if path.stat().st_size > _CHECKED_BYTES:
         return f"; over {sized(_CHECKED_BYTES)}, so it was not checked for damage: `chunksink backup` checks it"
     [(found,)] = query("PRAGMA quick_check(1)")

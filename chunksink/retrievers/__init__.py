@@ -1,1 +1,1 @@
-"""The index as a retriever of other frameworks. Each module needs its extra: `chunksink[langchain]` and so on."""
+"""Retrievers for other frameworks. Each module needs its extra: `chunksink[langchain]` and so on."""

@@ -28,8 +28,8 @@ def hits_of(answer: Answer) -> tuple[SearchHit, ...]:
 
 def metadata_of(hit: SearchHit) -> dict[str, Any]:
     """One dictionary, as frameworks expect: how the hit matched, the fields of its document (without the text), and at
-    the same level its custom fields and other metadata. If several have one name, the document's value wins over a
-    custom field, and that over metadata; the others are `fields.NAME` and `metadata.NAME`."""
+    the same level its custom fields and other metadata. A custom field whose name is taken becomes
+    `fields.NAME`, and metadata whose name is taken becomes `metadata.NAME`."""
     fields = hit.document.as_dict()
     for name in ("text", "fields", "fields_text", "metadata"):
         fields.pop(name, None)

@@ -26,7 +26,6 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError(f"{error}: {extra_needed('langchain')}", name=error.name) from error
 
 _CALL_ARGUMENTS = ("k", "mode", "filters", "tenant")
-_IGNORED = ("verbose",)  # LangChain's `invoke` passes it on
 
 
 class ChunksinkRetriever(BaseRetriever):
@@ -65,13 +64,12 @@ class ChunksinkRetriever(BaseRetriever):
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **arguments: Any
     ) -> list[Document]:
-        """Overridden because LangChain's method accepts no arguments of a call."""
+        """Overridden because LangChain's method takes no further arguments."""
         synchronous = run_manager.get_sync()
         return await run_in_executor(None, self._get_relevant_documents, query, run_manager=synchronous, **arguments)
 
     def _tenant(self, arguments: Mapping[str, Any]) -> str | None:
-        """A retriever without a tenant lets each call name one. A retriever with a tenant refuses every other one: its
-        author has decided."""
+        """The tenant of this call. A retriever with a tenant refuses calls that name another one."""
         if "tenant" not in arguments:
             return self.tenant
         tenant: str | None = arguments["tenant"]
@@ -79,13 +77,13 @@ class ChunksinkRetriever(BaseRetriever):
             raise InvalidQuestion("tenant=None is not a tenant: name the tenant, or leave the argument out")
         if self.tenant is not None and tenant != self.tenant:
             raise InvalidQuestion(
-                f"this retriever is limited to one tenant, which is not {tenant!r:.100}: make another one for it"
+                f"this retriever is limited to another tenant than {tenant!r:.100}: make one for that tenant"
             )
         return tenant
 
 
 def _refuse_unknown(arguments: Mapping[str, Any]) -> None:
-    unknown = [name for name in sorted(arguments) if name not in _CALL_ARGUMENTS and name not in _IGNORED]
+    unknown = sorted(arguments.keys() - {*_CALL_ARGUMENTS, "verbose"})  # LangChain's `invoke` passes `verbose` on
     if unknown:
         raise TypeError(
             f"a call of ChunksinkRetriever takes no {', '.join(unknown):.200}; it takes {', '.join(_CALL_ARGUMENTS)}. "

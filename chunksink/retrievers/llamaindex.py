@@ -53,7 +53,7 @@ class ChunksinkRetriever(BaseRetriever):
 
 def _node(hit: SearchHit) -> TextNode:
     metadata = metadata_of(hit)
-    if hit.document.headings:  # a model reads them
+    if hit.document.headings:  # as one string, for models to read
         metadata["headings"] = " > ".join(hit.document.headings)
     return TextNode(
         id_=hit.document.id,

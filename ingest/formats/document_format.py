@@ -1,4 +1,4 @@
-"""The base of formats whose files are one document: from the library's result to parts, places, chunks and notices."""
+"""The base of formats whose files are one document each: it turns what a library reads into chunks and notices."""
 
 import re
 import warnings
@@ -27,7 +27,7 @@ from chunksink.ingest.formats.registry import Format
 from chunksink.ingest.model import Empty, Family, Item, Notice, Source
 
 _MAX_FILE_BYTES = 512 * 2**20
-# Programs state these as the titles of documents that have none.
+# Programs write these as the titles of untitled documents.
 _PLACEHOLDER = re.compile(
     r"untitled(?: document)?|about:blank"
     r"|(?:document|dokument|(?:powerpoint[ -])?(?:presentation|präsentation)|book|mappe|arbeitsmappe)\d*",
@@ -140,8 +140,8 @@ def build_document(parts: Iterable[Part]) -> tuple[Structure, Places]:
 
 
 def parts_of_lines(lines: Iterable[str], levels: Mapping[int, int], place: int | str = 0) -> Iterator[Part]:
-    """A part for each run of blank lines, for each run of other lines, and for each heading: a line whose number is in
-    `levels`."""
+    """The lines as parts. A heading (a line whose number is in `levels`) is a part of its own, and so is each run of
+    blank lines and each run of other lines."""
     runs = groupby(enumerate(lines), key=lambda line: line[0] if line[0] in levels else -1 - bool(line[1].strip()))
     for _, run in runs:
         numbers, words = zip(*run, strict=True)

@@ -22,7 +22,7 @@ _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _BUTTON_HEADINGS = (
     "//button[@aria-expanded or (normalize-space() = normalize-space(..) and contains('h1 h2 h3 h4 h5 h6', name(..)))]"
 )
-"""Buttons that are the heading of a part that they open."""
+"""Buttons that are the heading of a collapsible part."""
 _BLOCKS = (*_HEADINGS, "p", "div", "ul", "ol", "dl", "table", "pre", "blockquote", "section", "article", "hr")
 _CONTAINERS = ("body", "div", "ul", "ol", "li", "dl", "dd", "blockquote", "table", "thead", "tbody", "tr", "th", "td")
 _EMBEDDED = ("iframe", "object", "embed", "video", "audio", "canvas", "svg")
@@ -33,7 +33,7 @@ _CHARSET = re.compile(rb"<(?:meta|\?xml)\b[^>]*?(?:charset|encoding)\s*=\s*[\"']
 # Browsers use these larger character sets instead of the named ones.
 _LARGER = {"iso8859-1": "cp1252", "ascii": "cp1252", "gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932"}
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ue000-\ue002\ufffe\uffff]")
-_END_OF_PAGE = re.compile(r"</(?:body|html)\s*>", re.IGNORECASE)  # browsers read on below it
+_END_OF_PAGE = re.compile(r"</(?:body|html)\s*>", re.IGNORECASE)  # browsers also read what follows it
 _PRE_OR_BREAK = re.compile(r"(<pre\b.*?</pre>)|\s*\n\s*", re.DOTALL)
 _ESCAPE = "\ue000"
 # Code, which stays; or text that Markdown would read as a tag, an entity, a link or a fence.
@@ -47,7 +47,7 @@ _MARK = re.compile("\ue001(\\d*)\ue002?")
 
 
 class HtmlFormat(DocumentFormat):
-    """Pages. If a page names its main part (`main`, `article`), that is read, else all but navigation and the like."""
+    """Pages. Reads the main part (`main`, `article`) if the page names one, else all but navigation and the like."""
 
     name = "html"
     suffixes = (".html", ".htm", ".xhtml")
@@ -62,9 +62,8 @@ class HtmlFormat(DocumentFormat):
         notice_codes = {SITE_LEFT_OUT} if _length(main) < length else set()
         base = next((each.get("href").strip() for each in root.iter("base") if each.get("href")), "")
         document = body_document(main, lambda address: urljoin(base, address), left_out)
-        return replace(
-            with_metadata(document, _head_metadata(root)), notice_codes=document.notice_codes | notice_codes
-        ), {}
+        document = with_metadata(document, _head_metadata(root))
+        return replace(document, notice_codes=document.notice_codes | notice_codes), {}
 
 
 def html_to_markdown(page: str) -> str:
@@ -126,7 +125,7 @@ def _head_metadata(root: Any) -> dict[str, str]:
 
 
 def _main_part(body: Any) -> Any:
-    """The main part of a page, including the page's only `h1` if that is outside of it and not the name of the site."""
+    """The main part of a page, with the page's only `h1` if that is outside of it and not the name of the site."""
     parts = body.xpath(".//main|.//*[@role='main']") or body.xpath(".//article[not(ancestor::article)]")
     if len(parts) != 1 or not _length(parts[0]):
         return _without_site(body, "nav", "search", "header", "footer", "aside")
@@ -138,7 +137,8 @@ def _main_part(body: Any) -> Any:
 
 
 def _is_site_name(heading: Any, part: Any) -> bool:
-    """Whether the title of the page is a heading in this part and then this one: `Bees - Encyclopedia`."""
+    """Whether a heading is only the site's name: the page's title is a heading in the part, then this one, as in
+    `Bees - Encyclopedia`."""
     title, name = one_line(heading.getroottree().findtext(".//title") or ""), one_line("".join(heading.itertext()))
     others = {one_line("".join(other.itertext())) for other in part.iter(*_HEADINGS)}
     return any(f"{other} {sign} {name}" == title for other in others for sign in "-–—|")
@@ -223,8 +223,8 @@ def _tidy(body: Any, resolve: Callable[[str], str], left_out: Counter[str]) -> l
 
 
 def _mark(element: Any, note: Link | str, notes: list[Link | str]) -> None:
-    """Puts the number of a note behind the first words of an element. In front of them it would change how they are
-    escaped in Markdown."""
+    """Puts the number of a note after the first words of an element. Before them it would change how they are escaped
+    in Markdown."""
     if note:
         first = next((inner for inner in element.iter("*") if inner.text and not inner.text.isspace()), element)
         text = first.text or ""
@@ -284,7 +284,7 @@ def _tidy_table(table: Any) -> None:
 
 
 def _tidy_heading(heading: Any, body: Any) -> None:
-    """Makes a heading one that Markdown can express: no list, link or block is around it or in it."""
+    """Makes Markdown able to express a heading: no list, link or block stays around it or in it."""
     for outer in takewhile(lambda outer: outer is not body, heading.iterancestors()):
         outer.tag = "div"
     for inner in heading.iter(*_BLOCKS, "br"):

@@ -33,11 +33,11 @@ _UNKNOWN_TO_MAMMOTH = ("fldSimple", "dir", "bdo", "ruby", "rubyBase", "rt", "Alt
 _PRESENTATION = "ppt/presentation.xml"
 _DRAWING = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _RELATED = ("diagramData", "chart", "notesSlide")
-# `00000` shows numbers with leading zeros, `0.0%` as a percentage.
+# The formats for leading zeros (`00000`) and percentages (`0.0%`).
 _NUMBER_FORMAT = re.compile(r"(0{2,99})|(?:#,##)?0(?:\.(0{1,9}))?(?:\\?( ))?%")
 _MOST_FORMATTED = 10**12
 _MAX_WORKBOOK_BYTES = 2 * 2**30
-_MAX_SIZE = 64 * 2**20  # of a workbook, where a cell counts as its characters and 64 more
+_MAX_SIZE = 64 * 2**20  # of a workbook; each cell counts as 64 plus its characters
 
 
 class DocxFormat(DocumentFormat):
@@ -66,7 +66,7 @@ class DocxFormat(DocumentFormat):
 
 
 def _tidied_body(data: bytes, styles: dict[str, Any], left_out: Counter[str]) -> bytes:
-    """The main part without elements unknown to mammoth. Paragraphs of heading styles get the styles that it knows."""
+    """The main part without elements unknown to mammoth. Headings get the styles that mammoth knows."""
     from lxml import etree
 
     root = _parse_xml(data)
@@ -82,7 +82,7 @@ def _tidied_body(data: bytes, styles: dict[str, Any], left_out: Counter[str]) ->
 
 
 def _heading_of_style(name: str, styles: dict[str, Any]) -> str:
-    """mammoth's name of the heading, if the style is a heading or based on one; a title counts as level 1."""
+    """mammoth's style of a heading if the style is one or based on one, else "". A title counts as level 1."""
     for _ in range(32):  # bounded, because styles may be based on each other
         if (style := styles.get(name)) is None:
             break
@@ -214,7 +214,7 @@ def _shown(cell: Any) -> str:
 
 
 def _formatted(cell: Any, value: float) -> str:
-    """The number as the cell shows it; "" if its format is neither of zeros nor a percentage."""
+    """The number as the cell shows it; "" if its format is not one of `_NUMBER_FORMAT`."""
     found = None
     with suppress(IndexError):  # a style that the workbook does not have
         found = _NUMBER_FORMAT.fullmatch(cell.number_format.partition(";")[0])
@@ -269,9 +269,9 @@ class EpubFormat(DocumentFormat):
 
 
 def _open_archive(data: bytes, *, most: int = 512 * 2**20, largest: int = 64 * 2**20) -> ZipFile:
-    """Opens an archive. Limits the unpacked bytes: all of them to `most`, each text part except sheets to `largest`."""
+    """Opens an archive. It may unpack to at most `most` bytes, and each text part except sheets to `largest`."""
     if data.startswith(_COMPOUND_FILE):
-        reason = "it has a password or the format before 2007; save it without a password in the current format"
+        reason = "it has a password, or its format is older than 2007; save it without a password in the current format"
         raise SourceFailed(CHUNKING_FAILED, reason)
     archive = ZipFile(BytesIO(data))
     members = archive.infolist()
@@ -282,8 +282,8 @@ def _open_archive(data: bytes, *, most: int = 512 * 2**20, largest: int = 64 * 2
 
 
 def _parse_xml(data: bytes) -> Any:
-    """The root element without entities and comments. Of the alternatives in an `AlternateContent` element
-    one is kept: the last with text, else the last."""
+    """The root element without entities and comments. An `AlternateContent` element keeps one of its alternatives: the
+    last with text, else the last."""
     from lxml import etree
 
     root = etree.fromstring(data, etree.XMLParser(resolve_entities=False, no_network=True, remove_comments=True))

@@ -20,17 +20,18 @@ from chunksink.ingest.formats.document_format import (
 from chunksink.ingest.formats.markdown.document import Structure
 from chunksink.ingest.formats.markdown.normalise import one_line
 
-_HYPHEN = re.compile("[\ufffe\x02\u00ad]\\s*")  # PDFium joins the end of a line with the next line by such a sign
+_HYPHEN = re.compile("[\ufffe\x02\u00ad]\\s*")  # PDFium writes such a sign for a hyphen at the end of a line
 _LEADERS = re.compile(r"\.(?:\s?\.){3,}")  # between words and page numbers of a table of contents
 _ADDRESS = re.compile(r"://|www\.|@|\w\.[a-z]{2}")
 _SUSPENDED = re.compile(r"(?:und|oder|bzw|and|or|et)\b")
-_MOST_LINE_GAP = 1.5
-"""Between two lines of a block, in heights of a line. Double spacing is less, the distance to a footer is more."""
+_MAX_LINE_GAP = 1.5
+"""The largest gap between two lines of a block, in line heights. Double spacing is less, the gap to a footer more."""
 _LEAST_REPEATING_PAGES = 3
 _MOST_RUNNING_LINES = 3
 _MOST_RUNNING_CHARACTERS = 200
-_MOST_BEFORE = 100
-"""A larger first number without a word for pages is no page number: Invoice - 2001."""
+_MAX_FIRST_PAGE = 100
+"""A number such as 2001 (Invoice - 2001) is no page number if the first page would have a larger one than this, unless
+a word such as "page" precedes it."""
 _WORD = re.compile(r"[^\W\d_]+")
 _PAGE_NUMBER = re.compile(
     r"\b(?:(?:page|pg|seite|blatt|pagina|página|pag|pág)\b[ .:]*|[ps]\. ?)(\d{1,9})"  # page 7, S. 7
@@ -108,8 +109,8 @@ def _drop_running_lines(pages: Sequence[list[str]], outline: Mapping[tuple[int |
 
 
 def _running_lines(pages: Sequence[list[str]]) -> list[int]:
-    """How many lines at the beginning of each page most pages have in common, at most three. Lines that pages have
-    more than twice are text."""
+    """The number of header lines of each page, at most three. A header line is shared by more than half of the pages.
+    A line that occurs more than twice per page on average is text."""
     depths = [0] * len(pages)
     for depth in range(_MOST_RUNNING_LINES if len(pages) >= _LEAST_REPEATING_PAGES else 0):
         reached = [page for page, lines in enumerate(pages) if depths[page] == depth < len(lines)]
@@ -126,14 +127,14 @@ def _running_lines(pages: Sequence[list[str]]) -> list[int]:
 
 
 def _key(line: str, page: int) -> str:
-    """The line. The number of its page, which follows a word for pages or is set off from the rest, is reduced by the
-    page's index."""
+    """The line with its page number made relative to the page's index, so that headers of different pages are equal. A
+    page number follows a word such as "page", or is set off from the rest."""
     found = _PAGE_NUMBER.search(line) if len(line) <= _MOST_RUNNING_CHARACTERS else None
     if found is None or found.lastindex is None:
         return line
     start, end = found.span(found.lastindex)
     first = int(line[start:end]) - page
-    return line if found.lastindex > 1 and first > _MOST_BEFORE else f"{line[:start]}\0{first}{line[end:]}"
+    return line if found.lastindex > 1 and first > _MAX_FIRST_PAGE else f"{line[:start]}\0{first}{line[end:]}"
 
 
 def _page_text(pdf: Any, number: int, left_out: Counter[str]) -> str:
@@ -158,7 +159,7 @@ def _ends_block(textpage: Any, position: int) -> bool:
     if not 0 <= index < textpage.count_chars() - 1:
         return False
     (_, bottom, _, top), (*_, next_top) = (textpage.get_charbox(each, loose=True) for each in (index, index + 1))
-    return bool(bottom - next_top > _MOST_LINE_GAP * (top - bottom))
+    return bool(bottom - next_top > _MAX_LINE_GAP * (top - bottom))
 
 
 def _without_hyphens(run: re.Match[str]) -> str:

@@ -25,7 +25,7 @@ GROUP = "chunksink.formats"
 
 
 class Match(IntEnum):
-    """How sure a format is that a JSON record is one of its own; the surest format reads the file."""
+    """How surely a format recognises a JSON record as one of its own. The format with the best match reads the file."""
 
     NO = 0
     POSSIBLE = 1
@@ -76,7 +76,7 @@ class Format(ABC):
         return self
 
     def match(self, record: Record, *, is_alone: bool = False) -> Match:
-        """How surely a JSON record is of this format; `is_alone`: it is the only value in its file."""
+        """How well a JSON record matches this format. `is_alone`: it is the only value in its file."""
         return Match.NO
 
 
@@ -95,7 +95,7 @@ _BUILT_IN = {
     "recorder": "chunksink.ingest.formats.recorder:RecorderFormat",
     "rows": "chunksink.ingest.formats.rows:RowsFormat",
 }
-"""Of formats with an equal match the first reads the file."""
+"""If several formats match equally well, the first one reads the file."""
 
 NAMES = tuple(_BUILT_IN)
 
@@ -104,7 +104,7 @@ NAMES = tuple(_BUILT_IN)
 def all_formats() -> Mapping[str, Format]:
     """Every format by name: the built-in ones, then those of other packages.
 
-    Raises IngestRefused for a format that cannot be loaded, and for two that have one name or need the same suffix.
+    Raises IngestRefused for a format that cannot be loaded, and for two that claim the same name or suffix.
     """
     formats: dict[str, Format] = {}
     for name, place in _BUILT_IN.items():
@@ -149,10 +149,10 @@ def _load(entry: EntryPoint) -> Format:
 
 
 def taken_suffixes(formats: Mapping[str, Format]) -> dict[str, str]:
-    """The suffixes whose files are all read by one format of another package, with its name.
+    """Maps suffixes to the names of formats of other packages that read all files with them.
 
-    It replaces the built-in format. Where several built-in formats share a suffix, as for JSON records, `match` decides
-    instead, if the format defines it.
+    Such a format replaces the built-in one. If several built-in formats share the suffix, as for JSON records, and the
+    format defines `match`, then `match` decides instead.
     """
     built_in = Counter(
         suffix for name in _BUILT_IN for suffix in formats[name].suffixes + formats[name].suffixes_if_asked

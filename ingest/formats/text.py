@@ -7,12 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from chunksink.ingest.codes import NUL_REMOVED
-from chunksink.ingest.formats.document_format import (
-    DocumentFormat,
-    Places,
-    build_document,
-    parts_of_lines,
-)
+from chunksink.ingest.formats.document_format import DocumentFormat, Places, build_document, parts_of_lines
 from chunksink.ingest.formats.markdown.document import Structure
 from chunksink.ingest.formats.markdown.normalise import clean, decode, one_line
 from chunksink.ingest.terminal import readable
@@ -51,11 +46,11 @@ class TextFormat(DocumentFormat):
 
 
 def _find_title(lines: Sequence[str]) -> tuple[list[str], dict[int, int], str]:
-    """The lines without the signs of headings, the levels of the headings by line number, and the title or ""."""
+    """The lines without heading markers, the levels of the headings by line number, and the title or ""."""
     if _ASCIIDOC_HEADING.fullmatch(_begin(lines, _BEFORE_ASCIIDOC)[1]):
-        before, (shown, levels) = _BEFORE_ASCIIDOC, _find_signed(lines, _ASCIIDOC_HEADING)
+        before, (shown, levels) = _BEFORE_ASCIIDOC, _find_marked(lines, _ASCIIDOC_HEADING)
     elif _ORG_KEYWORD.fullmatch(_begin(lines, _ORG_COMMENT)[1]):
-        before, (shown, levels) = _BEFORE_ORG, _find_signed(lines, _ORG_HEADING)
+        before, (shown, levels) = _BEFORE_ORG, _find_marked(lines, _ORG_HEADING)
     else:
         before, (shown, levels) = _BEFORE_RST, _find_underlined(lines)
     first = min(levels, default=len(shown))
@@ -66,8 +61,8 @@ def _find_title(lines: Sequence[str]) -> tuple[list[str], dict[int, int], str]:
 
 
 def _begin(lines: Sequence[str], before: re.Pattern[str]) -> tuple[int, str]:
-    """Number and text of the first line of the document itself: not blank, no match of `before`, not indented below
-    such a line, and not in a block comment of AsciiDoc (`////`)."""
+    """Number and text of the first line of the document itself. Skips blank lines, matches of `before`, lines indented
+    below these, and block comments of AsciiDoc (`////`)."""
     is_below = is_comment = False
     for number, line in enumerate(lines):
         if before.fullmatch(line):
@@ -77,8 +72,8 @@ def _begin(lines: Sequence[str], before: re.Pattern[str]) -> tuple[int, str]:
     return len(lines), ""
 
 
-def _find_signed(lines: Sequence[str], heading: re.Pattern[str]) -> tuple[list[str], dict[int, int]]:
-    """The lines without the signs of headings, and the levels of the headings by line number."""
+def _find_marked(lines: Sequence[str], heading: re.Pattern[str]) -> tuple[list[str], dict[int, int]]:
+    """The lines without heading markers, and the levels of the headings by line number."""
     found = {number: match for number, line in enumerate(lines) if (match := heading.fullmatch(line.rstrip()))}
     shown = {number: match[2].removesuffix(f" {match[1]}") for number, match in found.items()}
     return [shown.get(*line) for line in enumerate(lines)], {number: len(match[1]) for number, match in found.items()}

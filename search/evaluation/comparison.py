@@ -35,9 +35,9 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def compare(before: Mapping[Mode, Values], after: Mapping[Mode, Values], most_drop: float = inf) -> dict[str, Any]:
-    """The primary metric of each mode as JSON, over the queries that both have.
+    """Compare the primary metric of each mode, over the queries that both results have. Returns JSON.
 
-    `dropped` has the modes whose mean dropped by more than `most_drop`. Raises `InvalidEvaluation` if a mode has no
+    `dropped` lists the modes whose mean dropped by more than `most_drop`. Raises `InvalidEvaluation` if a mode has no
     query in common.
     """
     modes = {mode: _compared(mode, before.get(mode, {}).get(PRIMARY, {}), after[mode][PRIMARY]) for mode in after}
@@ -73,8 +73,8 @@ def unshared_queries(baseline: JudgedQueries, judged: JudgedQueries) -> list[str
         old, new = ((one.queries[query], one.judgements[query]) for one in (baseline, judged))
         if old != new:
             raise InvalidEvaluation(
-                f"the query {query!r:.100} has another text or other judgements than in the baseline, so the figures "
-                "cannot be compared: use the files of the baseline, or save a new one with --save"
+                f"the text or the judgements of query {query!r:.100} differ from the baseline, so the figures cannot "
+                "be compared: use the files of the baseline, or save a new one with --save"
             )
     return sorted(baseline.queries.keys() ^ judged.queries.keys())
 
@@ -90,10 +90,10 @@ def read_result(path: Path) -> Result:
     try:
         result = msgspec.json.decode(path.read_bytes(), type=Result)
     except msgspec.DecodeError as error:
-        raise InvalidEvaluation(f"{path} is no result of `chunksink eval --save`: {error}") from error
+        raise InvalidEvaluation(f"{path} is not a result of `chunksink eval --save`: {error}") from error
     if unjudged := result.judged.queries.keys() ^ result.judged.judgements.keys():
         raise InvalidEvaluation(
-            f"{path} lacks the text or the judgements of the query {min(unjudged)!r:.100}: write it with `eval --save`"
+            f"{path} lacks the text or the judgements of the query {min(unjudged)!r:.100}: save it with `eval --save`"
         )
     return result
 

@@ -22,8 +22,7 @@ FIELDS: Mapping[str, Callable[[Document], str | None]] = {
     "source_uri": lambda document: document.source_uri,
     "filename": _name_of_file,
 }
-"""Names of files are compared without their extension. Rows of JSON or CSV have ids in place of file names; these are
-compared whole."""
+"""File names are compared without their extension. The `filename` of a JSON or CSV row is an id, and compared whole."""
 
 
 @dataclass(frozen=True)
@@ -59,14 +58,14 @@ def find_naming(
     best = max(matches, key=lambda one: len(matches[one]))
     if not matches[best]:
         raise InvalidEvaluation(
-            f"none of the {len(judged)} judged names is the {' or '.join(matches)} of a document: do the judgements "
-            "belong to this index?"
+            f"none of the {len(judged)} judged names matches the {' or '.join(matches)} of a document: do the "
+            "judgements belong to this index?"
         )
     return Naming(best, stored[best], frozenset(judged - matches[best]))
 
 
 def _as_stored(field: str, judged: set[str], tenant: str | None) -> dict[str, str]:
     stored = {name: name for name in judged}
-    if field == "parent_id":  # in the index a hash; the judgements may have the name
+    if field == "parent_id":  # the index stores a hash; the judgements may have the original name
         stored |= {family_key(name, tenant): name for name in judged}
     return stored

@@ -16,8 +16,8 @@ _SEED = 20_260_101
 class Tuning:
     """`means` has the mean over all queries for each weight. `best` is the weight with the highest mean.
 
-    `expected` is the mean to expect on other queries: of five parts of the queries, each is measured with the weight
-    that is best for the other four. It is usually below the mean of `best`, which was chosen with all queries.
+    `expected` is the mean to expect on other queries. The queries are split into five parts; each part is measured with
+    the weight that is best for the other four. It is usually below the mean of `best`, which was chosen on all queries.
     """
 
     means: Mapping[Weight, float]
@@ -31,7 +31,7 @@ class Tuning:
 
 
 def tune(values: Mapping[Weight, Mapping[str, float]]) -> Tuning:
-    """`values` has the value of each query for each weight."""
+    """`values` maps each weight to the value of each query."""
     queries = sorted(values[None])
     random.Random(_SEED).shuffle(queries)
     held_out: list[float] = []

@@ -63,7 +63,7 @@ class Tokens:
 
 
 class Sessions:
-    """Random ids, so that no cookie contains a token. They end with the server. Not thread-safe."""
+    """Sessions have random ids, so that no cookie contains a token. They end when the server stops. Not thread-safe."""
 
     def __init__(self) -> None:
         self._open: dict[str, tuple[float, Caller]] = {}

@@ -32,7 +32,7 @@ class LimitedProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def send_400_response(self, msg: str) -> None:
-        """Also works within a request, for example for a malformed body. The application's answer is dropped."""
+        """Also works during a request, for example if its body is malformed: the application's answer is dropped."""
         if self.cycle is not None:
             self.cycle.disconnected = True
             self.cycle.message_event.set()
@@ -42,8 +42,8 @@ class LimitedProtocol(H11Protocol):
             self.transport.close()
 
     def _wait_for_request(self) -> None:
-        """Limit the time until all headers have arrived, counted from the connection or the first part of a later
-        request."""
+        """Start the time limit for the headers, at the connection or the first bytes of a later request. There is no
+        limit while a request is handled."""
         if self.cycle is not None and not self.cycle.response_complete:
             self._stop_waiting()
         elif self._deadline is None:

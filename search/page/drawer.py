@@ -10,8 +10,8 @@ from chunksink.search.question import LEGS_OF
 
 @dataclass(frozen=True)
 class Bar:
-    """The share of one leg. `percent` is its length. In the bar of the sum, which stacks the shares of all
-    legs, it begins at `start`."""
+    """The share of one leg. `percent` is its length. `start` is its place in the bar of the sum, which shows the shares
+    of all legs one after the other."""
 
     leg: str
     has_share: bool
@@ -77,6 +77,6 @@ def _percent(points: float, whole: float) -> float:
 def _how(answer: Answer) -> str:
     if answer.sort is not None:
         return formula(answer)
-    best = "is first" if answer.fusion == "ranks" else "has the value 1"
-    full = f"a hit that {best} in both searches" if is_fused(answer) else "the best hit of this page"
-    return f"{formula(answer)}; {full} has a full bar"
+    best = "the first place" if answer.fusion == "ranks" else "the value 1"
+    full = f"{best} in both searches" if is_fused(answer) else "the best score of this page"
+    return f"{formula(answer)}; a full bar means {full}"

@@ -1,4 +1,4 @@
-"""The search form: the page and the API read the same fields from an address, and links repeat them."""
+"""The search form. The page and the API read it from the address, and links contain it."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ class Parameter:
     most: int | None = None
 
 
-# The names are those of the fields below.
+# The names are those of the fields of `SearchForm`.
 PARAMETERS = (
     Parameter("q", "text", "a question or words; words in quotes are a phrase"),
     Parameter(
@@ -32,7 +32,7 @@ PARAMETERS = (
         "text",
         "keyword finds words, semantic finds meaning, hybrid combines both (the default if a sink has vectors)",
     ),
-    Parameter("limit", "number", "the highest number of hits", 1, MOST_LIMIT),
+    Parameter("limit", "number", "the maximum number of hits", 1, MOST_LIMIT),
     Parameter("offset", "number", "how many hits to skip"),
     Parameter(
         "filter",
@@ -76,7 +76,7 @@ class SearchForm:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is asked. Without a query, a sort order lists all documents."""
+        """Whether there is neither a query nor a sort order. A sort order alone lists all documents."""
         return not (self.q.strip() or self.sort)
 
     def question(self, fields: FieldSet, facets: tuple[str, ...] | None = None) -> Question:

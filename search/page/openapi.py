@@ -127,7 +127,7 @@ _PASSAGE = {**_REFERENCE, "text": _TEXT}
 _TYPES = {str: "string", int: "integer", bool: "boolean"}
 _OWN = {
     name: _list(_TEXT) if name in LISTS else {"type": _TYPES[VALUE_TYPES[name]]} for name in OWN_FIELDS
-}  # each if it has a value
+}  # a field without a value is left out
 _CHUNK = {**_PASSAGE, **_OWN}
 _SHARE = _object(
     {
@@ -151,7 +151,7 @@ _SCHEMAS: dict[str, Any] = {
             "facets": _map(_list(_object({"value": {}, "families": {"type": "integer"}}))),
             "counts_all": {
                 "type": "boolean",
-                "description": "Whether the facets count all hits. If not, further pages count more.",
+                "description": "Whether the facets count all hits. If not, later pages may count more.",
             },
             "took_ms": _NUMBER,
             "unavailable": {
@@ -201,7 +201,7 @@ _SCHEMAS: dict[str, Any] = {
     "Readiness": _object(
         {
             "status": {"enum": ["ok", "degraded", "unavailable", "starting"]},
-            "reason": {"enum": [*REASONS, None], "description": "Why nothing is answered."},
+            "reason": {"enum": [*REASONS, None], "description": "Why searches fail."},
             "unavailable": {**_list(_TEXT), "description": "Kinds of search that are not available."},
         }
     ),

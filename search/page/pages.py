@@ -27,8 +27,8 @@ _FORM_BYTES = 8192
 
 
 def environment() -> Environment:
-    """Templates escape everything, and an unknown name is an error. All are read at once: those of an upgrade would not
-    fit the code that is running."""
+    """Templates escape everything, and an unknown name is an error. All are read at the start, because templates of a
+    later upgrade would not fit the running code."""
     templates = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -85,7 +85,7 @@ class HtmlPages:
         return self._page("search.html", caller, problem.status if problem else 200, problem=problem, **values)
 
     def _search(self, caller: Caller, form: SearchForm) -> tuple[Answer | None, str]:
-        """The answer (None if nothing is asked), and when the index was last updated."""
+        """The answer (None if the form is empty), and when the index was last updated."""
         access = caller.access(form.tenant, required=self._site.tenants_required)
         own = [f"{CUSTOM}{name}" for name in self._site.fields.choices()]
         question = form.question(self._site.fields, (*views.FACETS, *own, IN_EVERY_DOCUMENT))
@@ -93,7 +93,7 @@ class HtmlPages:
         return answer, self._site.service.updated_at()
 
     def _values(self, form: SearchForm, answer: Answer | None, updated_at: str) -> dict[str, Any]:
-        # `if answer` would be false for one without hits.
+        # `if answer` would be false for an answer without hits.
         facets = views.facet_views(answer, form, self._site.fields.choices()) if answer is not None else []
         listed = {choice.condition for facet in facets for choice in facet.choices}
         further = form.offset + form.limit

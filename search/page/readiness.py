@@ -1,4 +1,4 @@
-"""Readiness: whether searches are answered, if not why, and which legs are unavailable."""
+"""Readiness: whether searches work, why they fail, and which legs are unavailable."""
 
 import asyncio
 from dataclasses import dataclass
@@ -15,7 +15,6 @@ _PATIENCE_SECONDS = 1.0
 _LONGEST_SECONDS = 15.0
 """A search that takes longer than this counts as unavailable."""
 
-
 REASONS = ("starting", "no_index", "no_answer", "timeout", "error")
 
 
@@ -25,7 +24,7 @@ class Health:
 
     status: str
     reason: str | None = None
-    """Why nothing is answered: one of `REASONS`."""
+    """Why searches fail: one of `REASONS`."""
     unavailable: tuple[str, ...] = ()
 
     @property

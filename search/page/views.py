@@ -139,8 +139,8 @@ def facet_views(answer: Answer, form: SearchForm, custom: Sequence[str]) -> list
     for field, label in {**FACETS, **{name: label_of(name) for name in custom}}.items():
         choices = []
         for value in answer.facets.get(field, [])[:_VALUES]:
-            # Not `value_text`: it writes midnight as a day, which a filter reads as a period. Several exact times of a
-            # field are alternatives, but there can be only one period.
+            # Not `value_text`: it writes midnight as a day, which a filter reads as a period. A filter accepts several
+            # exact times of a field, but only one period.
             condition = f"{field}={str(value.value).lower() if isinstance(value.value, bool) else value.value}"
             choices.append(Choice(value_text(value.value), condition, value.families, condition in form.filter))
         if len(choices) > 1 or any(choice.chosen for choice in choices):
@@ -159,7 +159,7 @@ def sort_choices(names: Sequence[str], form: SearchForm) -> list[tuple[str, str,
     orders += [
         order
         for name in names
-        for order in ((name, f"{label_of(name)}, rising"), (f"-{name}", f"{label_of(name)}, falling"))
+        for order in ((name, f"{label_of(name)}, ascending"), (f"-{name}", f"{label_of(name)}, descending"))
     ]
     if form.sort and form.sort not in dict(orders):
         orders.append((form.sort, form.sort))

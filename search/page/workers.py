@@ -50,4 +50,4 @@ class Workers:
     def _ended(self, future: "asyncio.Future[Any]") -> None:
         self._busy -= 1
         if not future.cancelled():
-            future.exception()  # retrieved, because asyncio logs errors that nobody retrieved
+            future.exception()  # otherwise asyncio logs that nobody retrieved it

@@ -74,7 +74,8 @@ class ChromaBuild:
 
     def flush(self) -> list[RefusedDocument]:
         for ids in batches(self._replacements.surplus(self._ids_of), PAGE):
-            self._delete(ids)
+            with self._handle.calling() as collection:
+                collection.delete(ids=list(ids))
         return self._replacements.finish()
 
     def of_families(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
@@ -156,7 +157,3 @@ class ChromaBuild:
                 yield from collection.get(where=where, include=[])["ids"]
         if NO_PARENT in parent_ids:
             yield from (one.id for one in self.of_families([NO_PARENT]))
-
-    def _delete(self, ids: Sequence[str]) -> None:
-        with self._handle.calling() as collection:
-            collection.delete(ids=list(ids))

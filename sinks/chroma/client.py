@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 _spellings = count(1)
 _process: int | None = None
-"""The process that has opened an engine."""
+"""The process that has opened an instance of Chroma."""
 
 
 def require_own_process() -> None:
-    """A fork does not copy the threads of an engine: a call would wait for them forever."""
+    """Raise in a fork: it lacks the threads of Chroma, so a call would wait for them forever."""
     if _process not in (None, os.getpid()):
         raise RuntimeError(
             "this process was forked from one that had opened embedded Chroma, which does not survive a fork: start it "
@@ -46,8 +46,8 @@ def import_chromadb() -> ModuleType:
 
 
 def open_folder(path: Path) -> "ClientAPI":
-    """A new engine in this process. chromadb caches engines by the text of the path, even ones that failed to start.
-    So each call spells the path differently, and never as other code in this process would."""
+    """A new instance of Chroma in this process. chromadb caches instances by the text of the path, even ones that
+    failed to start. So each call spells the path differently, and never as other code in this process would."""
     global _process
     require_own_process()
     _process = os.getpid()

@@ -63,9 +63,7 @@ def _of_exception(error: Exception, where: str) -> SinkError | None:
     import httpx
 
     if isinstance(error, AttributeError) and isinstance(error.__context__, Exception):
-        return _of_exception(
-            error.__context__, where
-        )  # the engine failed to start; stopping it raised the AttributeError
+        return _of_exception(error.__context__, where)  # Chroma failed to start, then failed again while stopping
     status = _status(error)
     if isinstance(error, chromadb.errors.NotFoundError):
         return BuildMissing(f"Chroma at {where} has no such build ({error})")
@@ -83,17 +81,14 @@ def _of_exception(error: Exception, where: str) -> SinkError | None:
     if isinstance(error, chromadb.errors.InternalError) or (status is not None and status >= 500):
         return _internal(str(error), where)
     if isinstance(error, json.JSONDecodeError) or status in (*range(300, 400), 404, 405):
-        return no_chroma(where, _reason(error) if status is None else f"status {status}")
-    if isinstance(error, chromadb.errors.ChromaError | ValueError | TypeError | OverflowError) or status in (
-        400,
-        413,
-        422,
-    ):
+        return not_chroma(where, _reason(error) if status is None else f"status {status}")
+    of_data = chromadb.errors.ChromaError | ValueError | TypeError | OverflowError
+    if isinstance(error, of_data) or status in (400, 413, 422):
         return RefusedData(f"Chroma refuses the request: {error}")
     return None
 
 
-def no_chroma(where: str, answered: str) -> Refused:
+def not_chroma(where: str, answered: str) -> Refused:
     return Refused(f"the server at {where} is not Chroma ({answered}): correct the address, or check the proxy")
 
 
@@ -113,8 +108,7 @@ def _internal(message: str, where: str) -> SinkError:
 
 
 def _status(error: Exception) -> int | None:
-    """The HTTP status. If Chroma has no exception class for it, it raises an Exception with httpx's error as
-    context."""
+    """The HTTP status. For one without an exception class, Chroma raises an Exception with httpx's error as context."""
     context = error if hasattr(error, "response") else error.__context__
     status = getattr(getattr(context, "response", None), "status_code", None)
     return status if isinstance(status, int) else None

@@ -40,8 +40,8 @@ class Candidates:
             yield from ((self.ids[row], float(similar[row])) for row in np.argsort(-similar, kind="stable"))
 
     def among(self, ids: Set[str]) -> "Candidates":
-        rows = [row for row, id in enumerate(self.ids) if id in ids]
-        return Candidates([self.ids[row] for row in rows], self.vectors[rows])
+        kept = [row for row, id in enumerate(self.ids) if id in ids]
+        return Candidates([self.ids[row] for row in kept], self.vectors[kept])
 
 
 def of_few(collection: "Collection", filters: Sequence[Filter], more_than: int) -> Candidates | None:

@@ -1,7 +1,7 @@
 """Chroma in this process: one folder per build.
 
-Once an engine has loaded its vectors, it does not see those that another engine writes later. So every writer and every
-reader opens a new engine, even within one process.
+An instance of Chroma that has loaded its vectors does not see those that another instance writes later. So every writer
+and every reader opens a new instance, even within one process.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,9 +18,9 @@ from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import on_failure
 
 COLLECTION = "chunks"
-_ROWS_A_TURN = 1000
-"""The largest number of rows per write to a build that may have readers, because they wait for each write. A new build
-has none and takes five times as many, which is a sixth faster."""
+_ROWS_PER_TURN = 1000
+"""The most rows per write to a build that may have readers, which wait for each write. A new build has no readers and
+takes five times as many rows, which is a sixth faster."""
 
 
 class Folder:
@@ -85,7 +85,7 @@ class Folder:
                 if sealed is not None and not writing:
                     seal.renew(path)
                 collection = collection_in(engine, COLLECTION, str(path), initial)
-                most = engine.get_max_batch_size() if initial else min(engine.get_max_batch_size(), _ROWS_A_TURN)
+                most = engine.get_max_batch_size() if initial else min(engine.get_max_batch_size(), _ROWS_PER_TURN)
                 if writing:
                     seal.invalidate(path)
 

@@ -157,7 +157,7 @@ class Handle:
         return self._unopened() is not None
 
     def graph_size(self) -> int | None:
-        # Not above: `python -m` warns if the package has imported the module that it runs.
+        # Not at the top: `python -m` warns if the package has imported the module that it runs.
         from chunksink.sinks.chroma.probe import graph_size
 
         return None if self._database is None else graph_size(self._database.parent)

@@ -56,7 +56,7 @@ def flaw(header: Path) -> str | None:
     version, offset, most, count, size, at_label, at_vector, top, entry, upper, lower, *_ = _HEADER.unpack(raw)
     if version != _VERSION or offset != 0 or at_vector != 4 + 4 * lower or size != at_label + 8:
         return None if 0 <= version <= 100 and version != _VERSION else "header.bin is invalid"
-    # A new graph has files of full capacity.
+    # The files of a new graph have room for `most` vectors.
     for name, each in (("data_level0.bin", size), ("length.bin", 4)):
         actual = header.with_name(name).stat().st_size
         if actual not in (count * each, most * each):

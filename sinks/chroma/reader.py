@@ -1,7 +1,7 @@
 """Vector search in a Chroma build."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -41,12 +41,10 @@ class ChromaReader:
         self, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = (), families: FamiliesOf = no_families
     ) -> list[Hit]:
         for _ in range(_TRIES - 1):
-            try:
+            with suppress(StaleIndex):
                 hits, removed = self._search(vector, limit, filters, families)
-            except StaleIndex:
-                removed = 1
-            if not removed:
-                return hits
+                if not removed:
+                    return hits
             self._handle.replace(self._open())
         return self._search(vector, limit, filters, families)[0]
 
@@ -71,10 +69,9 @@ class ChromaReader:
 
     def similarities(self, vector: Vectors, ids: Sequence[str]) -> dict[str, float]:
         for _ in range(_TRIES - 1):
-            try:
+            with suppress(StaleIndex):
                 return self._similarities(vector, ids)
-            except StaleIndex:
-                self._handle.replace(self._open())
+            self._handle.replace(self._open())
         return self._similarities(vector, ids)
 
     def _similarities(self, vector: Vectors, ids: Sequence[str]) -> dict[str, float]:
@@ -144,8 +141,8 @@ class ChromaReader:
         families: FamiliesOf,
         more_than: int | None = None,
     ) -> tuple[list[Hit], int] | None:
-        """As `_search`, by exact search: in the tenant's documents or, with `more_than`, in few documents. None if that
-        would add nothing or take too long."""
+        """As `_search`, but exact: among the tenant's documents or, with `more_than`, among all that pass the filters.
+        None if that would add nothing or take too long."""
         with self._in_use() as handle:
             with handle.calling() as collection:
                 handle.mark_loaded()

@@ -46,7 +46,7 @@ def vector_inputs(document: Document) -> dict[str, Any]:
 
 def _flat(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Custom fields as metadata. Numbers are floats, because Chroma does not compare whole numbers with fractions. The
-    members of all lists are in one list, `fields`, as NAME=MEMBER, because `_BLANK_LISTS` names all lists in advance.
+    members of all lists are in one list, `fields`, as NAME=MEMBER, because `_BLANK_LISTS` must name every list.
     """
     members = [f"{name}={member}" for name, value in fields.items() if isinstance(value, list) for member in value]
     single = {f"{CUSTOM}{name}": _operand(value) for name, value in fields.items() if not isinstance(value, list)}

@@ -1,6 +1,6 @@
 """Detects builds that could crash this process.
 
-Chroma saves its vector files in place. A kill or disk fault in between leaves files that can crash the process that
+Chroma overwrites its vector files in place. A kill or disk fault meanwhile leaves files that can crash the process that
 loads them, which no `except` catches. So a writer that closes normally leaves a seal with the size and time of every
 vector file. A build that does not match its seal is first opened in another process (`probe`).
 
@@ -28,7 +28,7 @@ from chunksink.sinks.errors import BuildBroken, NotConfirmed
 FILE = "chunksink-seal.json"
 LOCK = "chunksink-writer.lock"
 DATABASE = "chroma.sqlite3"
-_PATIENCE = 300  # seconds
+_PROBE_SECONDS = 300
 _SAVING_SECONDS = 0.2
 
 Numbers = tuple[int, ...]
@@ -43,8 +43,8 @@ class Seal(msgspec.Struct, frozen=True):
 
 
 def write(path: Path, state: Snapshot | None) -> None:
-    """Seal the build after a writer has closed, or after it has proved sound, unless another writer is open."""
-    if not path.is_dir() or _has_writer(path):  # dropped meanwhile, or another writer
+    """Seal a build whose writer has closed, or whose files have passed a check, unless another writer is open."""
+    if not path.is_dir() or _has_writer(path):  # the build may have been dropped meanwhile
         return
     _save(path, Seal(_files(path), state))
 
@@ -72,7 +72,7 @@ def renew(path: Path) -> None:
 
 @contextmanager
 def reseal(path: Path) -> Iterator[None]:
-    """Surrounds the call of a reader: a seal that was valid before is valid afterwards.
+    """Surrounds the call of a reader, and keeps a valid seal valid.
 
     On the first query Chroma saves the vectors of a small build, which changes the files.
     """
@@ -90,7 +90,7 @@ def check(path: Path, *, writing: bool) -> Callable[[], None]:
     """
     with _check_lock(path, is_reader=not writing):
         if (path / DATABASE).exists() and not _has_writer(path) and _read(path).files != _files(path):
-            with turn(path, is_reader=not writing):  # a reader may be saving the files, and then seals them
+            with turn(path, is_reader=not writing):  # another reader may be saving the files; it seals them in its turn
                 _check(path)
         return _lock_as_writer(path) if writing else lambda: None
 
@@ -107,12 +107,12 @@ def _check(path: Path, attempts: int = 5) -> None:
             module_command("chunksink.sinks.chroma.probe", str(path)),
             capture_output=True,
             text=True,
-            timeout=_PATIENCE,
+            timeout=_PROBE_SECONDS,
             check=False,
             env=module_environment(),
         )
     except subprocess.TimeoutExpired as error:
-        raise NotConfirmed(f"loading the vector index at {path} did not end within {_PATIENCE} s") from error
+        raise NotConfirmed(f"loading the vector index at {path} takes more than {_PROBE_SECONDS} s") from error
     if done.returncode == 0:
         write(path, None)
         return
@@ -151,13 +151,13 @@ def _read(path: Path) -> Seal:
 
 
 def _save(path: Path, seal: Seal) -> None:
-    waiting = path / f"{FILE}.{os.getpid()}"
-    waiting.write_bytes(msgspec.json.encode(seal))
-    waiting.replace(path / FILE)
+    temporary = path / f"{FILE}.{os.getpid()}"
+    temporary.write_bytes(msgspec.json.encode(seal))
+    temporary.replace(path / FILE)
 
 
 def _check_lock(path: Path, *, is_reader: bool = False) -> AbstractContextManager[None]:
-    """Allows one check at a time. A check locks the writers' file for a moment, and a second check would take it for a
+    """Allows one check at a time. A check locks the writers' file for a moment, so a second one would mistake it for a
     writer."""
     return locked(os.open(path, os.O_RDONLY | os.O_CLOEXEC), path, is_reader=is_reader)
 

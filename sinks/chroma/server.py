@@ -1,7 +1,7 @@
 """A Chroma server: one collection per build."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +9,7 @@ from chunksink.settings.addresses import server_address
 from chunksink.settings.secret import checked
 from chunksink.sinks import build_folders
 from chunksink.sinks.chroma.client import close_server, open_server
-from chunksink.sinks.chroma.errors import Address, no_chroma, translate_errors
+from chunksink.sinks.chroma.errors import Address, not_chroma, translate_errors
 from chunksink.sinks.chroma.handle import Handle, Opened, collection_in, metadata_of
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import BuildMissing, on_failure, without_secrets
@@ -70,17 +70,13 @@ class Server:
 
     def drop(self, build_id: str) -> None:
         name = self._prefix + build_folders.check_build_id(build_id)
-        with self._client() as client:
-            try:
-                with translate_errors(self._where):
-                    collection = client.get_collection(name, embedding_function=None)
-                    # Rows first: deleting only the collection leaves its lists behind, and the next new collection
-                    # on that server inherits them (chroma-core/chroma#7594).
-                    while ids := collection.get(limit=_PAGE, include=[])["ids"]:
-                        collection.delete(ids=ids)
-                    client.delete_collection(name)
-            except BuildMissing:
-                pass
+        with self._client() as client, suppress(BuildMissing), translate_errors(self._where):
+            collection = client.get_collection(name, embedding_function=None)
+            # Rows first: deleting only the collection leaves its lists behind, and the next new collection on that
+            # server inherits them (chroma-core/chroma#7594).
+            while ids := collection.get(limit=_PAGE, include=[])["ids"]:
+                collection.delete(ids=ids)
+            client.delete_collection(name)
 
     def _handle(self, build_id: str, timeout: float, initial: dict[str, Any] | None = None) -> Handle:
         handle = Handle(self._where, partial(self._connect, build_folders.check_build_id(build_id), timeout, initial))
@@ -100,7 +96,7 @@ class Server:
         with translate_errors(self._where):
             version: object = client.get_version()
             if not isinstance(version, str):
-                raise no_chroma(self._where, f"its version is {version!r:.50}")
+                raise not_chroma(self._where, f"its version is {version!r:.50}")
 
     def _open(self, timeout: float) -> "ClientAPI":
         return open_server(self._host, self._port, ssl=self._ssl, headers=self._headers, timeout=timeout)
@@ -116,7 +112,7 @@ class Server:
 
 
 def address(url: str) -> tuple[bool, str, int]:
-    """Whether it is https, the host, and the port. The message does not repeat the URL: it may contain a password."""
+    """Whether it is https, the host, and the port. The error does not repeat the URL, which may contain a password."""
     parts = server_address(url)
     if parts is None or parts.path.strip("/"):
         raise ValueError(

@@ -26,11 +26,11 @@ _STOPPED = {"T", "t"}  # states of a process
 _STOPPED_SECONDS = 1.2
 """After this time a reader checks whether the process that has the turn is stopped. A search must answer within two
 seconds."""
-_LOOKS, _LOOK_SECONDS = 10, 0.01
+_TRIES, _TRY_SECONDS = 10, 0.01
 
 _abandoned: dict[int, Event] = {}
-"""By inode of the lock file: the event of a thread that still waits although its caller gave up. While it waits, no
-second thread is started."""
+"""By inode of the lock file: the event of a thread that still waits although its caller gave up. Until it has the lock,
+no second thread is started."""
 
 
 @contextmanager
@@ -50,8 +50,7 @@ def turn(path: Path, *, is_reader: bool = False) -> Iterator[None]:
 
 
 class SharedTurn:
-    """Turns that the threads of one reader share, because an engine that has loaded its vectors may answer several at
-    once.
+    """Turns that the threads of one reader share: Chroma can answer several once it has loaded the vectors.
 
     The first thread takes a turn and the last one ends it. A handover between threads through the lock of the file
     would take longer than a query.
@@ -89,7 +88,7 @@ class _Turn:
         self._error: NotConfirmed | None = None
 
     def begin(self, take: Callable[[], AbstractContextManager[None]]) -> None:
-        """Wait until the turn has begun. If the thread that began it waited in vain, the others do not wait again."""
+        """Wait until the turn has begun. If the thread that takes it waits in vain, the others do not wait again."""
         with self._beginning:
             if self._error is not None:
                 raise NotConfirmed(*self._error.args)
@@ -117,8 +116,8 @@ def _lock(handle: int, path: Path, *, is_reader: bool) -> None:
     """Wait for a lock, but not forever: the process that has it may be stopped.
 
     A thread waits in the kernel's queue, because polling would hardly ever succeed beside a writer that takes many
-    turns. The thread has a duplicate of the handle and closes it when it has the lock. The caller keeps the lock by its
-    own handle; if it gave up and closed that one, the lock is released.
+    turns. It waits on a duplicate of the handle, which shares the lock, and then closes the duplicate. The lock stays
+    until the caller closes its own handle. If the caller gave up and has closed it already, the lock is released.
     """
     with suppress(BlockingIOError):
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -159,12 +158,12 @@ def _holders(handle: int) -> dict[str, str]:
     the list is read again."""
     inode = str(os.fstat(handle).st_ino)
     with suppress(OSError, IndexError):
-        for _ in range(_LOOKS):
+        for _ in range(_TRIES):
             locks = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
             holders = [fields[4] for fields in locks if fields[1] == "FLOCK" and fields[5].rpartition(":")[2] == inode]
             if holders:
                 return {holder: _state(holder) for holder in holders}
-            sleep(_LOOK_SECONDS)
+            sleep(_TRY_SECONDS)
     return {}
 
 

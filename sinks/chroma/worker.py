@@ -1,6 +1,6 @@
 """An embedded build that a separate process fills, so that reading, embedding and other sinks run in parallel.
 
-Within one process they could not: Chroma holds Python's global lock while it writes or reads.
+Within one process they would have to wait: Chroma holds Python's global lock while it writes or reads.
 
 The process handles one call at a time. When our process ends, the pipe closes. The other process checks the pipe at the
 start of each turn, and ends if it is closed. So once a new writer has had a turn, the old process writes no more.
@@ -23,7 +23,7 @@ from chunksink.sinks.errors import BuildBroken, on_failure
 from chunksink.sinks.payload import slices_by_size
 
 ANSWER_SECONDS = 300.0
-"""Much more than any call takes."""
+"""Much longer than any call takes."""
 _WRITTEN_AT_ONCE = 5000
 """Documents per message; as many as Chroma takes in one call."""
 _READ_AT_ONCE = 1000
@@ -86,7 +86,7 @@ class Worker:
     def _lost(self) -> BuildBroken:
         self.end()
         code = self._process.returncode
-        how = f"was ended by signal {-code}" if code < 0 else f"ended with {code}"
+        how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
         return BuildBroken(
             f"the process that fills the Chroma build below {self._root} {how}",
             "run the command again, nothing is lost",

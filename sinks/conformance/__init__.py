@@ -15,12 +15,4 @@ from chunksink.sinks.conformance.reading import KeywordConformance, VectorConfor
 from chunksink.sinks.conformance.samples import DIMENSIONS, family, marker, vector
 from chunksink.sinks.conformance.writing import SinkConformance
 
-__all__ = [
-    "DIMENSIONS",
-    "KeywordConformance",
-    "SinkConformance",
-    "VectorConformance",
-    "family",
-    "marker",
-    "vector",
-]
+__all__ = ["DIMENSIONS", "KeywordConformance", "SinkConformance", "VectorConformance", "family", "marker", "vector"]

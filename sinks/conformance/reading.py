@@ -13,15 +13,7 @@ from chunksink.sinks.capabilities import SupportsPatterns, SupportsReader, capab
 from chunksink.sinks.conformance.samples import DIMENSIONS, FIELDS, family, fill, marker, vector
 from chunksink.sinks.document import Family
 from chunksink.sinks.errors import InvalidFilter
-from chunksink.sinks.reader import (
-    FacetValue,
-    FamiliesOf,
-    Filter,
-    Hit,
-    KeywordReader,
-    Sort,
-    VectorReader,
-)
+from chunksink.sinks.reader import FacetValue, FamiliesOf, Filter, Hit, KeywordReader, Sort, VectorReader
 
 FAMILIES = [
     family(
@@ -100,8 +92,7 @@ def ids(numbers: list[int]) -> set[str]:
 def open_reader(connect: Any, families: list[Family]) -> Iterator[Any]:
     sink, signed = connect(), marker()
     build = sink.create(signed, DIMENSIONS)
-    build.replace(families)
-    assert build.flush() == []
+    fill(build, families)
     build.close()
     readable = capability(sink, SupportsReader)
     assert readable is not None, "the sink has no method reader(build_id)"
@@ -198,7 +189,7 @@ class VectorConformance(ReaderConformance):
             assert len(nearest) == 2
             assert {hit.id for hit in nearest} <= everything
 
-    def test_answers_of_a_tenant_depend_only_on_its_documents(self, connect: Any) -> None:
+    def test_query_of_a_tenant_depends_only_on_its_documents(self, connect: Any) -> None:
         found = [
             [reader.query(vector(text), limit, OF_T1) for text in ("red apple", "zebra") for limit in (1, 10)]
             for families in (FAMILIES[:2], [*FAMILIES[:2], *OTHERS])
@@ -380,7 +371,7 @@ class KeywordConformance(ReaderConformance):
                 found, ordered = ({h.id for h in reader.search(query, 10, sort=s)} for s in (None, Sort("year")))
                 assert ordered == found, query
 
-    def test_search_by_a_beginning_finds_the_documents_with_such_a_path(self, reader: KeywordReader) -> None:
+    def test_search_by_path_prefix_finds_only_matching_documents(self, reader: KeywordReader) -> None:
         by_path = [Filter("path", like=("docs/a*", "docs/c.pdf*"))]
         self.check(reader.search("", 10, by_path), ids([0, 2]), by_path)
         self.check(reader.search("", 10, [Filter("path", like=("Docs/*", "Docs/a.md"))]), set(), [])

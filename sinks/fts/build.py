@@ -19,7 +19,7 @@ from chunksink.sinks.fts.reader import read_marker
 from chunksink.sinks.payload import Replacements, batches
 
 _PAGE = 2000
-_KEYS = 400  # per statement; not in one JSON list, which some SQLites cut at U+0000 (see schema.JSON_MEMBERS)
+_KEYS = 400  # per statement; not one JSON list: see schema.JSON_MEMBERS
 
 _COLUMNS = tuple(schema.COLUMN_TYPES)
 _UPSERT = (
@@ -111,8 +111,8 @@ class FtsBuild:
         self._connection.close()
 
     def _damage(self) -> str:
-        """Why a search may miss documents. The next replacement or removal repairs it. Raises BuildBroken for damage
-        that no write could repair."""
+        """Why searches may miss documents; "" if they do not. Requests a repair from the next write. Raises
+        `BuildBroken` for damage that no write can repair."""
         with self._transaction() as connection:
             if broken := index_check.broken_table(connection):
                 raise BuildBroken(f"{self._path} is damaged ({broken:.200})")

@@ -42,7 +42,7 @@ def any_word(query: Query) -> str:
 
 
 def every_word(query: Query) -> str:
-    """All of the words, the last one also as the beginning of a longer word. A compound has both of its words."""
+    """All of the words, the last one also as the beginning of a longer word. A compound counts as both of its words."""
     return " AND ".join(_word_or_compound(query, one) for one in query.words)
 
 
@@ -70,8 +70,8 @@ def longer(query: Query) -> str:
 
 
 def guessed(query: Query) -> str:
-    """The uncertain part of `longer`: rows that match only by the stem of a guess (`PrefixTerms.guessed`). Such a
-    row may have another word with that stem, which does not begin with the typed text. Empty without guesses."""
+    """The uncertain part of `longer`: rows that match only the stem of a guess (`PrefixTerms.guessed`). Their word may
+    have the same stem but another beginning than the typed text. Empty without guesses."""
     if not (guesses := prefix_terms(query.prefix).guessed):
         return ""
     return f"({any_of(guesses)}) NOT ({' OR '.join([word(query.prefix), *_stem_prefixes(query.prefix)])})"

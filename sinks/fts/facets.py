@@ -1,7 +1,7 @@
 """Facets: the values of fields in the matching rows, with the number of families of each.
 
-Reading rows takes most of the time. When the answers of a connection add up to half as many rows as the build has, it
-reads all rows into a table, and keeps the table until the build changes. Then an answer needs only its row ids.
+Reading rows takes most of the time. Once the answers of a connection have together matched half as many rows as the
+build has, all rows are read into a table, which is kept until the build changes. Then an answer needs only its row ids.
 """
 
 from collections import defaultdict
@@ -19,7 +19,7 @@ from chunksink.sinks.fts import schema
 from chunksink.sinks.fts.tenant import lengths_of_all
 from chunksink.sinks.reader import FacetValue, Value
 
-_FEW = 100  # an answer with less than 1/100 of all rows reads only these, which is faster than the table
+_FEW = 100  # an answer with less than 1/100 of all rows reads only its own: faster than the table
 
 
 def count_families(

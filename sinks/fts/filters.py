@@ -7,29 +7,28 @@ from chunksink.sinks.reader import Filter, Value
 
 
 def column_of(field: str) -> str:
-    """An SQL expression for the value of a field of `documents` as d. The name needs no quoting: `Filter` and `Sort`
-    accept only known fields and valid custom names."""
+    """An SQL expression for the value of a field in a row `d` of `documents`. The name needs no quoting: `Filter` and
+    `Sort` accept only known fields and valid custom names."""
     if field.startswith(CUSTOM):
         return f"json_extract(d.fields, '$.{field.removeprefix(CUSTOM)}')"
     return f"d.{field}"
 
 
 def _members_of(field: str) -> str:
-    """A table with the members of a list in its column `value`. For a custom field with a single value it has
-    one row."""
+    """A table expression: one row per member of a list, in the column `value`. A single custom value gives one row."""
     if field.startswith(CUSTOM):
         return f"json_each(d.fields, '$.{field.removeprefix(CUSTOM)}')"
     return f"json_each(d.{field})"
 
 
 def as_sql(filters: Sequence[Filter]) -> tuple[str, list[Value]]:
-    """A condition on `documents` as d, and its values."""
+    """A condition on a row `d` of `documents`, and its values."""
     conditions: list[str] = ["1"]
     values: list[Value] = []
     for condition in filters:
         column = column_of(condition.field)
         if condition.any_of is not None:
-            marks = ", ".join("?" * len(condition.any_of))  # not as JSON, which would end a value at U+0000
+            marks = ", ".join("?" * len(condition.any_of))  # not as JSON: see schema.JSON_MEMBERS
             if condition.is_list:
                 conditions.append(f"EXISTS (SELECT 1 FROM {_members_of(condition.field)} WHERE value IN ({marks}))")
             else:

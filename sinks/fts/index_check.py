@@ -33,14 +33,14 @@ _CHECKS = {_WORDS: 1, _TRIGRAMS: 0}
 
 
 def broken_table(connection: sqlite3.Connection) -> str:
-    """What is wrong with the documents and their B-tree indexes, for people; "" if nothing is. Only a new build helps:
-    a write would read them."""
+    """What is wrong with the documents and their B-tree indexes, as text; "" if nothing is. Only a new build helps:
+    every write reads these, a rebuild of the search indexes too."""
     found = str(connection.execute("PRAGMA integrity_check(documents)").fetchone()[0])
     return "" if found == "ok" else " ".join(found.split())
 
 
 def damage(connection: sqlite3.Connection) -> str:
-    """What is wrong with the indexes, for people; "" if nothing is. Call it in a transaction that excludes writers."""
+    """What is wrong with both indexes, as text; "" if nothing is. Call it in a transaction that excludes writers."""
     wrong = [] if _is_consistent(connection, _WORDS) else ["its word index does not match its documents"]
     if not _is_consistent(connection, _TRIGRAMS) or not _counts_agree(connection):  # counting needs consistency
         wrong.append("its trigram index does not match its documents")

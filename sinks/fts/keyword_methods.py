@@ -24,7 +24,7 @@ class Search(Protocol):
 class KeywordMethods(ABC):
     @abstractmethod
     def _searching(self, filters: Sequence[Filter]) -> AbstractContextManager[Search]:
-        """A search, and a connection for it until the block ends."""
+        """A search, which can be used until the block ends."""
 
     def search(
         self,

@@ -1,8 +1,9 @@
 """Parses a typed query into search terms.
 
 Words are searched in `documents_fts`. Runs of scripts without spaces are searched in `documents_trigrams`, or in
-`documents_places` if they have one or two characters. Joined words (boundary-layer) are separate terms, as in the
-index; adjacent ones score a little more. A word with digits or underscores (E-417, err_42) is also one term.
+`documents_places` if they have one or two characters. The parts of a joined word (boundary-layer) are separate terms,
+as in the index; texts where they are adjacent score a little more. A word with digits or underscores (E-417, err_42) is
+also one term.
 """
 
 import re
@@ -81,9 +82,9 @@ class Query:
     joined: tuple[str, ...] = ()
     """The joined words (dry-run) of a short query. Their parts are in `words`."""
     compounds: tuple[str, ...] = ()
-    """Pairs of neighbours as one word: sortOrder for sort order, database for data base."""
+    """Neighbouring words written as one: sortorder for sort order, database for data base."""
     verbatim: tuple[str, ...] = ()
-    """The whole query, which may be a sentence or an error message of a text. Empty if it is short, long or quoted."""
+    """The whole query, if a text may contain it as typed. Empty if it is short or long, or has phrases or runs."""
 
 
 @lru_cache(maxsize=256)  # each search parses its query several times
@@ -96,8 +97,8 @@ def parse(typed: str) -> Query:
     joined: dict[str, None] = {}
     in_quotes: set[str] = set()
     last = ""
-    possible = LONE_SURROGATE.sub(" ", typed[:MAX_CHARACTERS].replace("\0", " "))  # no stored text has these characters
-    for match in _TYPED.finditer(possible):
+    storable = LONE_SURROGATE.sub(" ", typed[:MAX_CHARACTERS].replace("\0", " "))
+    for match in _TYPED.finditer(storable):
         phrase, plain = match.groups()
         part = phrase if phrase is not None else plain
         runs.update(dict.fromkeys(form for run in RUN.findall(part) for form in composed(run)))
@@ -112,20 +113,19 @@ def parse(typed: str) -> Query:
             last = terms[-1] if phrase is None else ""
             joined.update(dict.fromkeys(_joined(rest) if phrase is None else ()))
     kept = tuple(word for word in words if word in in_quotes or word.lower() not in _STOP_WORDS) or tuple(words)
-    least = 2 if len(kept) < 2 else 3  # if there are other words, two letters match too much
-    ended = not typed.endswith(last) or len(last) < least or not last[-1].isalnum()
-    prefix = "" if ended or last not in kept else last
+    shortest = 2 if len(kept) < 2 else 3  # beside other words, a beginning of two letters matches too much
+    is_open = typed.endswith(last) and len(last) >= shortest and last[-1].isalnum()
+    prefix = last if is_open and last in kept else ""
     kept_punctuated = tuple(one for one in punctuated if one[0] in kept)[:MAX_PUNCTUATED]
-    side_by_side = tuple(joined) if len(kept) <= FEW else ()  # does not help long questions
     return Query(
         kept,
         tuple(runs)[:MAX_PAIRS],
         prefix,
         phrases=tuple(phrases),
         punctuated=kept_punctuated,
-        joined=side_by_side,
+        joined=tuple(joined) if len(kept) <= FEW else (),  # does not help long questions
         compounds=_compounds([word for word in kept if word not in in_quotes]),
-        verbatim=() if phrases or runs or not FEW <= len(TOKEN.findall(possible)) <= _MOST_VERBATIM else (possible,),
+        verbatim=() if phrases or runs or not FEW <= len(TOKEN.findall(storable)) <= _MOST_VERBATIM else (storable,),
     )
 
 

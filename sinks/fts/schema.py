@@ -2,10 +2,10 @@
 
     documents            one row per document, one column per field (lists as JSON), and `spaceless`
     documents_fts        FTS5 over the searched columns: words, stemmed (porter, unicode61)
-    documents_trigrams   FTS5 over every three characters of rows with a script without spaces
+    documents_trigrams   the same with trigrams, only for rows that contain a script without spaces (`spaceless`)
     documents_places     the positions of each trigram
     marker               which home and build it belongs to
-    writing              has a row within our transactions, else none
+    writing              has a row during our transactions; then the triggers do nothing
 
 Neither index stores text: both refer to `documents`. Our transactions update them with one statement for many rows.
 Triggers update them after foreign writes, row by row, which takes four times as long.
@@ -44,15 +44,15 @@ WEIGHTS = {
 SEARCHED = tuple(WEIGHTS)
 INDEXES = ("documents_fts", "documents_trigrams")
 _VOWEL_SIGNS = "".join(char for char in map(chr, range(0x900, 0xE00)) if unicodedata.category(char).startswith("M"))
-"""Of the scripts of India and Sri Lanka. By default FTS5 ends a word at each, and cannot tell most words apart."""
+"""Marks in the scripts of India and Sri Lanka, mostly vowel signs. By default FTS5 splits words at them."""
 TOKENIZER = f"porter unicode61 remove_diacritics 2 tokenchars {_VOWEL_SIGNS}"
 """The tokenizer of the word index."""
 TEXT_COLUMN = SEARCHED.index("text")
 SUFFIX = "\n\n"
-"""A suffix of every column in the trigram index. With it every character begins a trigram, so short words are found."""
+"""Appended to every text in the trigram index. Then every character begins a trigram, so short words are found."""
 JSON_MEMBERS = "(SELECT value FROM json_each(?))"
-"""The members of a JSON list. Not for typed text: SQLite before 3.45 ends a text at U+0000."""
-# FTS5's own tables, without which nothing works.
+"""The members of a JSON list. Not for text that may contain U+0000: SQLite before 3.45 cuts it there."""
+# FTS5's own tables.
 _SHADOWS = tuple(f"{index}_{part}" for index in INDEXES for part in ("data", "idx", "docsize", "config"))
 ALL_TABLES = ("documents", "marker", "writing", *INDEXES, "documents_places", *_SHADOWS)
 
@@ -61,7 +61,7 @@ _TYPES: dict[type, type] = {str: str, int: int, float: float, bool: int, tuple: 
 
 
 def _column_types() -> dict[str, type]:
-    """SQLite's type for each field. The long text is last, because SQLite reads past all earlier columns of a row."""
+    """SQLite's type for each field. The long text is last: to read a column, SQLite passes all columns before it."""
     types: dict[str, type] = {}
     for name, hint in get_type_hints(Document).items():
         plain = next((part for part in get_args(hint) if part in _TYPES), hint)
@@ -134,17 +134,17 @@ def indexed(table: str, row: str) -> list[str]:
 def add_to_indexes(connection: sqlite3.Connection, rows: Sequence[int]) -> None:
     """Add rows to both indexes. They must be in neither."""
     for table in INDEXES:
-        _put(connection, table, f"{table}(rowid, {', '.join(SEARCHED)}) SELECT row", rows)
+        _insert(connection, table, f"{table}(rowid, {', '.join(SEARCHED)}) SELECT row", rows)
 
 
 def remove_from_indexes(connection: sqlite3.Connection, rows: Sequence[int]) -> None:
     """Call it before these rows are changed or deleted: FTS5 needs their old values."""
     for table in INDEXES:
-        _put(connection, table, f"{table}({table}, rowid, {', '.join(SEARCHED)}) SELECT 'delete', row", rows)
+        _insert(connection, table, f"{table}({table}, rowid, {', '.join(SEARCHED)}) SELECT 'delete', row", rows)
 
 
-def _put(connection: sqlite3.Connection, table: str, head: str, rows: Sequence[int]) -> None:
-    """In the order of rows, because FTS5 then collects many before it writes."""
+def _insert(connection: sqlite3.Connection, table: str, head: str, rows: Sequence[int]) -> None:
+    """Insert in row order: then FTS5 collects many rows before it writes."""
     among = f"row IN {JSON_MEMBERS}{' AND spaceless' if table == INDEXES[1] else ''}"
     columns = ", ".join(indexed(table, "documents"))
     statement = f"INSERT INTO {head}, {columns} FROM documents WHERE {among} ORDER BY row"
@@ -208,7 +208,7 @@ def by_id(connection: sqlite3.Connection, columns: str, ids: Sequence[str]) -> s
 
 
 def fields_of(row: sqlite3.Row) -> dict[str, Any]:
-    """The fields of a document, and the other columns of its row."""
+    """The columns of a row that are not null, decoded."""
     # By position: `row[name]` searches all columns for each name.
     fields = {name: value for name, value in zip(row.keys(), row, strict=True) if value is not None}
     for name in AS_JSON:

@@ -16,9 +16,9 @@ from chunksink.sinks.fts.tenant import K1, tenant_of
 from chunksink.sinks.fts.text_patterns import TextCheck
 from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece, Sort, Value
 
-_READ_TEXTS = 500  # this many of the best hits are read if the index cannot show whether they match as typed
-_NOT_AS_TYPED = 0.1  # share of the score that a row keeps if it has a word only in another form
-_FEW_ROWS = 20  # a name in at most this many rows identifies a thing
+_READ_TEXTS = 500  # how many of the best hits are read, if the index cannot tell whether they match as typed
+_NOT_AS_TYPED = 0.1  # the share of a word's score that a row keeps if it has the word only in another form
+_FEW_ROWS = 20  # a name in at most this many rows is rare
 _ONE_KIND_ONLY = 0.5  # factor of a row that matches only the words or only the runs, whose BM25 scales differ
 
 
@@ -37,7 +37,7 @@ class Search:
             terms = [*(word for word in query.words if word not in in_phrases), *query.runs, *query.phrases]
             if not terms:
                 return []
-            found, of_terms = statements.rows_with_all(terms, query.prefix, literally=query.phrases)
+            found, of_terms = statements.rows_with_all(terms, query.prefix, as_typed=query.phrases)
             condition, values = f"d.row IN ({found}) AND {condition}", [*of_terms, *values]
         if sort is not None:
             value = column_of(sort.field)
@@ -70,10 +70,10 @@ class Search:
         return self._checked(ranked, text_checks)[:limit] if text_checks else list(ranked.values())
 
     def highest_score(self, query: Query) -> float | None:
-        """The BM25 score that a document with all words would have. None for a query with runs, because their
-        pairs of characters overlap.
+        """The BM25 score that a document with all words would have.
 
-        None also if a document has all words, or all rare names with digits (E-417): the best hit then has that score.
+        None for a query with runs, because their pairs of characters overlap. None also if a document has all words, or
+        all rare names with digits (E-417): then the caller uses the score of the best hit.
         """
         query = self._rarest(query)
         if query.runs or not query.words or self._any_has_all(query):
@@ -115,8 +115,8 @@ class Search:
     def _prefix_weight(self, query: Query) -> float:
         """The weight of longer words that begin with the last word of the query.
 
-        They are a term of their own, without the last word itself. So they are in fewer rows than all words with the
-        prefix, and their idf would be too high. The weight lowers it to the idf of all these words as one term.
+        The longer words are scored apart from the last word itself. Fewer rows have them than have any word with the
+        prefix, so their idf would be too high. The weight lowers it to the idf of all words with the prefix.
         """
         if not query.prefix:
             return statements.PREFIX_WEIGHT
@@ -157,9 +157,9 @@ class Search:
             values.append(json.dumps(runs))
         found = " UNION ALL ".join(parts) or "SELECT row FROM documents WHERE 0"
         if query.phrases:
-            rows, terms = statements.rows_with_all(query.phrases, literally=query.phrases)
+            rows, terms = statements.rows_with_all(query.phrases, as_typed=query.phrases)
             found, values = f"SELECT row FROM ({found}) WHERE row IN ({rows})", [*values, *terms]
-        if self._filters:  # a filter may have an index that finds fewer rows
+        if self._filters:  # on `documents`, so that SQLite can use its indexes
             found = f"SELECT d.row FROM documents d WHERE d.row IN ({found}) AND {self._where}"
             values = [*values, *self._values]
         return found, values
@@ -174,7 +174,7 @@ class Search:
             factor = f"iif(count(DISTINCT kind) = {len(score_parts)}, 1, {_ONE_KIND_ONLY})"
             found = f"SELECT row, sum(score) * {factor} AS score FROM ({found}) GROUP BY row"
         join = "JOIN documents d ON d.row = found.row" if self._filters else ""
-        with_phrases, terms = statements.rows_with_all(phrases, literally=phrases)
+        with_phrases, terms = statements.rows_with_all(phrases, as_typed=phrases)
         best = (
             f"SELECT found.row, found.score FROM ({found}) found {join} WHERE {self._where} "
             f"{f'AND found.row IN ({with_phrases})' if phrases else ''} ORDER BY found.score DESC, found.row LIMIT ?"

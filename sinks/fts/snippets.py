@@ -55,29 +55,28 @@ def of_long(text: str, expression: str) -> tuple[Piece, ...]:
     return (*before, *found, *after)
 
 
-def around(text: str, patterns: Sequence[str], folded: Callable[[str], str] | None = None) -> tuple[Piece, ...]:
+def around(text: str, patterns: Sequence[str], fold: Callable[[str], str] | None = None) -> tuple[Piece, ...]:
     """The text around the first match of the longest pattern, all matches marked. Without a match, its beginning.
 
-    With `folded`, patterns are compared with the text in this form. `folded` must not change ASCII characters
-    except in case.
+    With `fold`, patterns are compared with the folded text. `fold` may change only the case of ASCII characters.
     """
     patterns = sorted(patterns, key=len, reverse=True)
-    plain, places = _folded(text, folded)
+    plain, places = _folded(text, fold)
     found = next((match for pattern in patterns if (match := re.search(pattern, plain, re.IGNORECASE))), None)
     first = places[found.start()] if found else 0
     start, end = max(0, first - _AROUND), min(len(text), first + _AROUND)
     window = text[start:end]
-    plain, places = _folded(window, folded)
+    plain, places = _folded(window, fold)
     matches = re.finditer("|".join(patterns), plain, re.IGNORECASE) if found else ()
     shown = marked(window, ((places[match.start()], places[match.end()]) for match in matches))
     before, after = (Piece("…"),) if start else (), (Piece("…"),) if end < len(text) else ()
     return (*before, *shown, *after)
 
 
-def _folded(text: str, folded: Callable[[str], str] | None) -> tuple[str, Sequence[int]]:
-    """The folded text, and for each of its characters, and for its end, the place in the original text."""
-    if folded is None or text.isascii():
+def _folded(text: str, fold: Callable[[str], str] | None) -> tuple[str, Sequence[int]]:
+    """The folded text, and the place in the original text of each of its characters and of its end."""
+    if fold is None or text.isascii():
         return text, range(len(text) + 1)
-    form_of = {sign: folded(sign) for sign in set(text)}
-    places = [place for place, sign in enumerate(text) for _ in form_of[sign]]
+    form_of = {char: fold(char) for char in set(text)}
+    places = [place for place, char in enumerate(text) for _ in form_of[char]]
     return "".join(map(form_of.__getitem__, text)), [*places, len(text)]

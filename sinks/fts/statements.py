@@ -1,8 +1,8 @@
-"""SQL statements that find and score rows: by words, trigrams and shorter runs.
+"""SQL statements that find and score rows by words, and by runs of scripts without spaces.
 
 A run of one or two characters has no trigram, so the positions of all trigrams that begin with it are counted. (MATCH
 with all these trigrams would take quadratic time.) The trigram index also finds words beside a script without spaces,
-and phrases in such a script, but imprecisely. So the texts of the rows found are searched for them.
+and phrases in such a script, but not exactly. So these matches are checked in the texts of the rows.
 """
 
 import json
@@ -29,8 +29,8 @@ _PLACES = (
 ROWS = f"SELECT DISTINCT place.doc AS row FROM {_PLACES}"
 """The rows that have any of the runs in a JSON list."""
 
-# These statements get a JSON list with a `part` for each search term. Its members: the number of the term, an
-# expression for an index, and where needed patterns for the text.
+# Each statement takes a JSON list with a `part` for each search term: the number of the term, an expression for an
+# index, and for some statements patterns for the text.
 _NUMBER, _EXPRESSION, _PATTERNS = (f"json_extract(part.value, '$[{place}]')" for place in range(3))
 _TEXT_MATCHES = f"{_HAS_MATCH}({_PATTERNS}, {', '.join(f'candidate.{name}' for name in SEARCHED)})"
 _OF_WORDS = (
@@ -59,11 +59,11 @@ PREFIX_WEIGHT = 0.5
 """The weight of longer words that begin with the last word of the query. It is below 1, because the last word may be
 complete."""
 JOINED_WEIGHT = 0.5
-"""The weight of a joined word (dry-run) whose parts are adjacent, of a compound, and of the whole query. It counts in
-addition to those of the parts."""
+"""The weight of adjacent parts of a joined word (dry-run), of compounds, and of the whole query as one phrase. These
+score in addition to the single words."""
 _INCOMPLETE = 0.85
-"""In short queries, the factor of a row that lacks one of the words, or has none of them in its text: a match in the
-title says little, because all passages of a source have the same title."""
+"""In short queries, the factor for a row that lacks one of the words, or has none of them in its text. A match in the
+title says little, because all documents of a source have the same title."""
 _WEIGHTS = ", ".join(map(str, WEIGHTS.values()))
 _ROW_MATCHES = "row IN (SELECT rowid FROM documents_fts WHERE documents_fts MATCH ?)"
 
@@ -106,13 +106,13 @@ def has_match(row: str) -> str:
     return f"{_HAS_MATCH}(?, {', '.join(f'{row}.{name}' for name in SEARCHED)})"
 
 
-def rows_with_all(terms: Sequence[str], prefix: str = "", *, literally: Collection[str] = ()) -> tuple[str, list[str]]:
-    """A statement for the rows that have all of these words and phrases, and its values. In the terms that are also in
-    `literally`, punctuation must match exactly."""
-    words, punctuated, among, shorts = [], [], [], []
+def rows_with_all(terms: Sequence[str], prefix: str = "", *, as_typed: Collection[str] = ()) -> tuple[str, list[str]]:
+    """A statement for the rows that have all of these words and phrases, and its values. In the terms in `as_typed`,
+    punctuation must match."""
+    words, punctuated, trigrams, shorts = [], [], [], []
     for number, term in enumerate(terms):
-        exact = term in literally and text_patterns.has_punctuation(term)
-        is_prefix = term == prefix and term not in literally
+        exact = term in as_typed and text_patterns.has_punctuation(term)
+        is_prefix = term == prefix and term not in as_typed
         patterns = json.dumps(
             [text_patterns.exact_pattern(term) if exact else text_patterns.pattern(term, as_prefix=is_prefix)]
         )
@@ -125,12 +125,12 @@ def rows_with_all(terms: Sequence[str], prefix: str = "", *, literally: Collecti
         tokens = text_patterns.punctuated_words(term) if exact else TOKEN.findall(term)
         parts = [token for token in tokens if len(token) > 2]
         if parts:
-            among.append((number, " AND ".join(map(expressions.quoted, parts)), patterns))
+            trigrams.append((number, " AND ".join(map(expressions.quoted, parts)), patterns))
         elif run := RUN.search(term):  # its first two characters are enough to find candidates
             shorts.append((number, run[0][:2], patterns))
     found = " UNION ".join((_OF_WORDS, _OF_PUNCTUATED, _OF_TRIGRAMS, _OF_SHORTS))
     rows = f"SELECT row FROM ({found}) GROUP BY row HAVING count(*) = {len(terms)}"
-    return rows, [json.dumps(one) for one in (words, punctuated, among, shorts)]
+    return rows, [json.dumps(one) for one in (words, punctuated, trigrams, shorts)]
 
 
 def prepare(connection: sqlite3.Connection) -> None:
@@ -197,7 +197,7 @@ def _preferring(expression: str, statement: str, values: Sequence[Value]) -> Sco
 
 
 def with_attached_words(query: Query, tenant: Tenant | None) -> ScorePart | None:
-    """Rows where a word adjoins a script without spaces. Not rows that the word index finds: they would count twice."""
+    """Rows with a word beside a script without spaces, unless the word index finds them: they would count twice."""
     attached = expressions.any_of(text_patterns.attached(query))
     if not attached:
         return None
@@ -215,7 +215,7 @@ def match(table: str, expression: str, tenant: Tenant | None, weight: float = 1.
         score = f"-{weight} * bm25({table}, {_WEIGHTS})"
         return f"SELECT rowid AS row, {score} AS score FROM {table} WHERE {table} MATCH ?", [expression]
     own = tenant.lengths(table)
-    part = f"{_PART}(bm25({table}, {_WEIGHTS}), bm25({table}, {SATURATED}), size.sz, {own.of_all!r}, {own.average!r})"
+    part = f"{_PART}(bm25({table}, {_WEIGHTS}), bm25({table}, {SATURATED}), size.sz, {own.overall!r}, {own.average!r})"
     parts = (
         f"SELECT phrase.key AS phrase, {table}.rowid AS row, "
         f"CASE WHEN +{table}.rowid IN (SELECT rowid FROM {table} WHERE {table} MATCH ?) THEN {part} END AS part "

@@ -22,7 +22,7 @@ _TRIES = 10
 _UMLAUTS = (("ae", "ä"), ("oe", "ö"), ("ue", "ü"))
 _FORMS = 20
 """How many documents are read for the spelling of a word."""
-# Only words with the same first letter: few typos are there, and even so it takes 20 to 30 ms for 80,000 texts.
+# Only words with the same first letter: typos there are rare. For 80,000 texts it still takes 20 to 30 ms.
 _VOCABULARY = "SELECT term FROM documents_vocabulary WHERE term >= ? AND term < ? AND length(term) BETWEEN 3 AND ?"
 
 
@@ -53,8 +53,8 @@ def _nearest(connection: schema.Connection, word: str, filters: Sequence[Filter]
 
 
 def close_matches(word: str, candidates: Iterable[str], most: int) -> list[str]:
-    """The candidates that differ by typing errors, the closest first. One letter may be wrong, missing, added or
-    swapped, in words of twelve letters and more two. So *marketing* does not become *marking*."""
+    """The candidates that differ only by typing errors, the closest first: one wrong, missing, added or swapped letter,
+    or two in words of twelve letters or more. So *marketing* does not become *marking*."""
     errors = 2 if len(word) >= _LONG else 1
     similar = [one for one in candidates if _differ_at_most(errors, folded(word), folded(one))]
     return get_close_matches(word, similar, n=most, cutoff=0.0)

@@ -26,8 +26,8 @@ class Lengths:
     """The number of the tenant's rows."""
     average: float
     """Words per row of the tenant."""
-    of_all: float
-    """Words per row of all tenants."""
+    overall: float
+    """Words per row, over all tenants."""
 
 
 class Tenant:
@@ -36,8 +36,8 @@ class Tenant:
         self._where, self.values = as_sql(filters)
 
     def owns(self, row: str) -> str:
-        """A condition on a row number; it needs `values`."""
-        return f"+{row} IN (SELECT d.row FROM documents d WHERE {self._where})"  # faster than checking each row
+        """A condition on a row number; it needs `values`. The + prevents a separate lookup for each row."""
+        return f"+{row} IN (SELECT d.row FROM documents d WHERE {self._where})"
 
     def lengths(self, table: str) -> Lengths:
         """Cached until the database changes."""
@@ -65,14 +65,14 @@ def tenant_of(connection: schema.Connection, filters: Sequence[Filter]) -> Tenan
     return Tenant(connection, own) if own else None
 
 
-def bm25_part(score: float, most: float, size: bytes, of_all: float, average: float) -> float:
+def bm25_part(score: float, most: float, size: bytes, overall: float, average: float) -> float:
     """The score of a phrase in a row, without its idf.
 
     `score` is FTS5's score, and `most` the score with saturated weights. The weighted frequency is a whole number,
-    because the weights are. Rounding it removes the errors that the rows of other tenants cause.
+    because the weights are. Rounding it removes inaccuracies, which depend on the rows of other tenants.
     """
     length, share = sum(_numbers(size)), score / most
-    frequency = round(share / (1 - share) * K1 * (1 - B + B * length / of_all))
+    frequency = round(share / (1 - share) * K1 * (1 - B + B * length / overall))
     return frequency * (K1 + 1) / (frequency + K1 * (1 - B + B * length / average))
 
 

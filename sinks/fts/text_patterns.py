@@ -3,8 +3,8 @@
 A Latin word beside Han characters is no separate word for FTS5: 手机iPhone. The trigram index finds it, but also finds
 longer words (Spring for ring), so its results count only if the pattern matches.
 
-In quotes, punctuation must match: `"C++"` does not find C#. Without quotes, these texts are found too, with a low
-score: those with only the bare word (C for C++), and those where only the guessed stem of an incomplete word occurs.
+In quotes, punctuation must match: `"C++"` does not find C#. Without quotes, texts with only the bare word (C for C++)
+are also found, and texts with only the guessed stem of an incomplete word, both with a low score.
 """
 
 import re
@@ -25,7 +25,7 @@ def attached(query: Query) -> list[str]:
 
 
 def attached_patterns(query: Query) -> list[str]:
-    """A pattern for each of these words."""
+    """A pattern for each word of `attached`."""
     return [pattern(word, as_prefix=word in widths(query.prefix)) for word in attached(query)]
 
 
@@ -36,7 +36,7 @@ def pattern(term: str, *, as_prefix: bool = False) -> str:
     parts = [re.escape(token) for token in tokens]
     if not tokens:
         return re.escape(term.lower())
-    if not is_spaceless(tokens[0]):  # looks back from the end of the word: faster if the pattern begins with letters
+    if not is_spaceless(tokens[0]):  # looks back from its end, because a pattern is faster if it begins with letters
         parts[0] += f"(?<!{SPACED}{parts[0]})"
     if not is_spaceless(tokens[-1]) and not as_prefix:
         parts[-1] += f"(?!{SPACED})"
@@ -57,8 +57,8 @@ _WORD = re.compile(
 
 @dataclass(frozen=True)
 class TextCheck:
-    """Rows that match `expression` have `weight` times its BM25 score. Those whose text does not match `pattern` lose
-    most of it."""
+    """A term that the index matches too loosely. Rows that match `expression` got `weight` times its BM25 score. Rows
+    without a match of `pattern` lose most of that score, if any row has one."""
 
     expression: str
     weight: float
@@ -98,6 +98,6 @@ def exact_pattern(phrase: str, *, as_prefix: bool = False) -> str:
 
 
 def _escaped(word: str) -> str:
-    """A pattern for the word in which all kinds of hyphens are equal, and all kinds of apostrophes."""
+    """A pattern for the word with any kind of hyphens and apostrophes."""
     escaped = re.sub(f"[{_APOSTROPHES}]", f"[{_APOSTROPHES}]", re.escape(word))
     return re.sub(rf"\\-|[{_HYPHENS}]", f"[{_HYPHENS}]", escaped)

@@ -185,7 +185,7 @@ class JsonlBuild:
                 yield from ((f"{name}:{at}", parent_id, line) for at, line in enumerate(file, 1) if line.strip())
 
     def _files(self, below: str = "") -> Iterator[tuple[str, str]]:
-        """Path below `families/` and family of every file that is not hidden."""
+        """Every file that is not hidden: its path below `families/`, and its family."""
         with os.scandir(self._families / below) as entries:
             for entry in entries:
                 place = below + entry.name

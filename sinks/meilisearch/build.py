@@ -27,7 +27,7 @@ class Limits:
     payload_bytes: int = 90 * 10**6
     """Meilisearch accepts 100 MB, unless its operator set less. A chunk has at most 8 MiB."""
     bytes_in_flight: int = 256 * 2**20
-    """The limit of all payloads together, which are kept until the server has confirmed them."""
+    """The limit of all unconfirmed payloads together, which stay in memory."""
     patience: float = 900.0
     """The longest wait in seconds without any task ending."""
 
@@ -193,7 +193,7 @@ class MeilisearchBuild:
             payload.rows = documents
             self._send(payload)
         sent = {payload.task: payload for payload in self._pending.payloads if payload.task is not None}
-        later: SinkError | None = None
+        other_error: SinkError | None = None
         failed = tasks.failures(self._connection, list(sent), self._limits.patience)
         self._pending.any_accepted = self._pending.any_accepted or bool(sent.keys() - failed.keys())
         refused: dict[int, RefusedData] = {}
@@ -201,7 +201,7 @@ class MeilisearchBuild:
             if isinstance(error, RefusedData):
                 refused[number] = error
             else:
-                sent[number].task, later = None, error
+                sent[number].task, other_error = None, error
         if refused and (self.marker() is None or not self._indexes.has_our_primary_key(self._name)):
             raise self._removed()
         again = self._pending.outstanding([sent[number] for number in refused])
@@ -209,12 +209,12 @@ class MeilisearchBuild:
             sent[number].task = None  # counts as unsent if `_isolate` is interrupted
             self._isolate(documents, str(why))
             sent[number].task = number
-        if later is not None:
-            raise later
+        if other_error is not None:
+            raise other_error
         self._pending.payloads.clear()
 
     def _isolate(self, documents: list[Row], reason: str) -> None:
-        """Send refused documents in halves, one after the other, until the refused document is isolated."""
+        """Send the documents of a refused payload again in halves, to find the ones that the server refuses."""
         if len(documents) == 1:
             self._refuse_isolated(documents[0][0], reason)
             return

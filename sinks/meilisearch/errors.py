@@ -18,7 +18,7 @@ from chunksink.sinks.errors import (
 )
 
 _TRANSIENT = frozenset((408, 425, 429))
-"""Transient HTTP statuses, in addition to those from 500."""
+"""HTTP statuses below 500 that are transient; all from 500 are."""
 _ENGINE_ERRORS = frozenset(("internal", "system"))
 """Types of errors that no document caused."""
 _FILTER_ERRORS = frozenset(

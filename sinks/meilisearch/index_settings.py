@@ -1,7 +1,7 @@
 """The index settings of Meilisearch: reading their file, comparing a live index with it, adding what chunksink needs.
 
 `meilisearch-settings.json` is their only source. A setting that it does not name gets the engine's default, or the
-value that chunksink needs. Embedders depend on the model and are never changed on a live index.
+value that chunksink needs. Embedders depend on the model: chunksink sets them, and the file must not contain them.
 """
 
 import json
@@ -118,8 +118,8 @@ def _read(file: Path) -> dict[str, Any]:
         text = file.read_text(encoding="utf-8")
         if not text.strip():
             raise UnusableSettings(
-                f"the index settings {file} are empty (`chunksink settings show > {file}` does that: the shell empties "
-                f"the file first). `chunksink settings show --output {file} --force` writes the live settings into it"
+                f"the index settings {file} are empty. `chunksink settings show > {file}` empties the file first: use "
+                f"`chunksink settings show --output {file} --force`, which writes the live settings into it"
             )
         settings = json.loads(text)
     except (OSError, ValueError) as error:
@@ -145,7 +145,7 @@ def _completed(default: Any, desired: Any) -> Any:
 
 
 def differences(desired: Mapping[str, Any], live: Mapping[str, Any]) -> list[Difference]:
-    """The settings that differ on the live index. Not compared: those in neither the file nor `DEFAULTS`."""
+    """The settings that differ on the live index. Compares only those in the file and in `DEFAULTS`."""
     return [
         Difference(name, live.get(name), value)
         for name, value in complete(desired).items()
@@ -190,12 +190,11 @@ def patch_of(found: list[Difference]) -> dict[str, Any]:
 
 
 def with_required(settings: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings, completed from `ours` (the file that came with chunksink): syncs and searches can filter by the
-    fields that they need, and hits are distinct by source."""
+    """The settings, and what chunksink needs from `ours` (the file that came with it): the rules for the fields that
+    syncs and searches filter by, and hits distinct by source."""
     found = {_DISTINCT: ours[_DISTINCT], _FILTERABLE: [], **settings}
-    if isinstance(own := found[_FILTERABLE], list):  # else the server refuses it
-        required = ours[_FILTERABLE]  # come first, because the first matching rule counts
-        found[_FILTERABLE] = [*required, *(rule for rule in own if rule not in required)]
+    required = ours[_FILTERABLE]  # come first, because the first matching rule counts
+    found[_FILTERABLE] = [*required, *(rule for rule in found[_FILTERABLE] if rule not in required)]
     shown = settings.get(_DISPLAYED)
     if isinstance(shown, list) and "*" not in shown:
         found[_DISPLAYED] = [*shown, *(name for name in _ALWAYS_DISPLAYED if name not in shown)]

@@ -115,7 +115,7 @@ class Indexes:
             if self._is_leftover(index):  # Meilisearch would fail to guess its primary key from the first documents
                 self._remove(index.name)
                 del existing[index.name]
-        # An index with a marker may have the name: one that got it in a flip, or one of another public name.
+        # The name may be taken: a flip gave it to another build, or the index belongs to another public name.
         while name in existing and existing[name].marker is not None:
             name += "-"
         create = partial(self.connection.control.create_index, name, {"primaryKey": PRIMARY_KEY})

@@ -22,8 +22,8 @@ MOST_CANDIDATES = 2000
 
 
 def each_word(query: str) -> list[str]:
-    """A query for each word, with all phrases of the typed query; then one for the phrases alone. Empty if there are
-    fewer than two different words and phrases."""
+    """A query for each word, together with all phrases; then a query for the phrases alone. Empty if there are fewer
+    than two different words and phrases."""
     parts = _parts(query)
     first = {part[0].lower(): number for number, part in reversed(list(enumerate(parts)))}
     phrases = {number for word, number in first.items() if word.startswith('"')}
@@ -34,10 +34,10 @@ def each_word(query: str) -> list[str]:
 
 
 def rarest(documents: Sequence[int]) -> list[int]:
-    """The indexes of the words of which a hit must have at least one; other words only count for the score.
+    """The indexes of the rarest words. A hit must have one of them; other words only add to its score.
 
-    `documents` is the number of documents that have each word. Chosen are the rarest word that occurs, and further ones
-    while their numbers add up to at most `MOST_CANDIDATES`.
+    `documents` is how many documents have each word. Returns the rarest word that occurs, then further ones while
+    their numbers add up to at most `MOST_CANDIDATES`.
     """
     found: list[int] = []
     for number in sorted((number for number, count in enumerate(documents) if count), key=documents.__getitem__):
@@ -53,13 +53,13 @@ def rarity(documents: int, total: int) -> float:
 
 
 def beginning_with_each(query: str) -> list[str]:
-    """The query once for each word, with that word first, because the strategy `last` always requires the first. A last
-    word that may be incomplete is a query of its own."""
+    """A query for each word, with that word first, because the strategy `last` always requires the first word. A last
+    word that may be incomplete must stay last, so its query has no other words."""
     parts = _parts(query)
     found = []
     for number, part in enumerate(parts):
         rest = set(range(len(parts))) - {number}
-        is_open = part.end() == len(query)  # may be incomplete, so it must stay last
+        is_open = part.end() == len(query)
         found.append(part[0] if is_open else f"{part[0]} {_joined(query, parts, rest)}")
     return found or [query]
 

@@ -20,8 +20,8 @@ from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece, Sort, Value, 
 _OPEN, _CLOSE = "\ue000", "\ue001"
 _SNIPPET_WORDS = 40
 _CANDIDATES = ((20_000, 1600), (80_000, 3200), (math.inf, 6400))
-"""(Up to this many documents, hits to request): for more hits Meilisearch compares more vectors (ADR 0040)."""
-_DEEPER = 4
+"""(Most documents, hits to request): the more hits are requested, the more vectors are compared (ADR 0040)."""
+_DEEPER = 4  # with too few hits, this many times as many are requested
 _HITS_OF_WORD = 100
 """At least this many hits are requested for each word. Documents beyond them count as if they did not have the word."""
 _WEIGHT_OF_ALL = 0.25
@@ -31,10 +31,7 @@ _AT_ONCE = 25  # values counted in one request
 _ONE_PAGE = {"page": 1, "hitsPerPage": 1, "attributesToRetrieve": [PRIMARY_KEY]}
 """Pages instead of a limit: only then Meilisearch counts families instead of documents."""
 _SOURCE_FIELDS = frozenset(
-    (
-        *("parent_id", "tenant_key", "source_type", "file_type", "mime_type"),
-        *("extension", "source_folder", "size_bytes"),
-    )
+    ("parent_id", "tenant_key", "source_type", "file_type", "mime_type", "extension", "source_folder", "size_bytes")
 )
 """Fields with one value in all documents of a family, so that any document can represent the family."""
 
@@ -131,8 +128,8 @@ class MeilisearchReader:
     def _with_any_word(
         self, query: str, words: Sequence[str], limit: int, filters: Sequence[Filter], every: bool
     ) -> list[Hit]:
-        """Hits with all words, or with one of `query_words.rarest`. They are ranked by the words that they have, rare
-        words first. All words near to each other count most."""
+        """Hits with all words, or with one of `query_words.rarest`. They are ranked by their words: rare words count
+        more than others, and all words near each other count most."""
         requested = max(limit, _HITS_OF_WORD)
         while True:
             total, answers, together = self._of_words(query, words, filters, requested)
@@ -280,7 +277,7 @@ class MeilisearchReader:
         }
 
     def refresh(self) -> None:
-        """Answers are always current; only the cached number is reset."""
+        """Answers are always current; only the cached number of documents is reset."""
         self._documents = None
 
     def close(self) -> None:

@@ -88,7 +88,7 @@ class MeilisearchSink:
         return f"Meilisearch {self._connection.get('/version')['pkgVersion']} at {self._connection.where}"
 
     def update_settings(self, build_id: str, dimensions: int | None = None) -> ChangedSettings:
-        """With `dimensions` also sets the embedder, even if somebody removed it: the server still has the vectors."""
+        """With `dimensions` also restores an embedder that somebody removed: the server still has the vectors."""
         name = self._indexes.find(build_id).name
         changes = differences(self.desired_settings(dimensions), self._settings_of(name))
         self._change_settings(name, patch_of(changes))
@@ -123,7 +123,7 @@ class MeilisearchSink:
         self._search_connection.close()
 
     def _settings_of(self, name: str) -> dict[str, Any]:
-        """The server's settings. If the server returns one in another form than sent, it appears here as sent."""
+        """The server's settings, in the form in which we sent them: the server returns some in another form."""
         settings: dict[str, Any] = self._connection.get(f"/indexes/{name}/settings")
         live, notes = without_marker(settings), _notes(settings["synonyms"])
         ours = complete(self._settings).items()
@@ -140,7 +140,8 @@ class MeilisearchSink:
         self._set(name, patch, marker, _notes(synonyms))
 
     def _set(self, name: str, desired: Mapping[str, Any], marker: Marker, notes: Mapping[str, str]) -> None:
-        """Send settings. The server returns some in another form. A note of both forms prevents sending them again."""
+        """Send settings. For each that the server returns in another form, note both forms: else it would always differ
+        from the file."""
         sent = dict(desired)
         if "synonyms" in sent:
             sent["synonyms"] = with_marker(sent["synonyms"], marker, self._indexes.public)

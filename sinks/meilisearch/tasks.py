@@ -40,8 +40,8 @@ class PendingWork:
 
     replacements: Replacements
     payloads: list[Payload] = field(default_factory=list)
-    """In order. Confirmed payloads stay until all are confirmed: if an earlier one is lost, those of its documents that
-    no later payload has are sent again."""
+    """In order. All stay until all are confirmed: if one is lost, its documents are sent again, except those that a
+    later payload has."""
     refused_count: int = 0
     """How many documents the server refused."""
     any_accepted: bool = False
@@ -140,8 +140,7 @@ def _ask(connection: Connection, numbers: list[int]) -> Iterator[tuple[int, Task
         known = {task["uid"]: task for task in answer["results"]}
         for number in some:
             task = known.get(number)
-            lost = task is None or task["status"] == "canceled"
-            yield number, {"status": LOST} if lost or task is None else task
+            yield number, {"status": LOST} if task is None or task["status"] == "canceled" else task
 
 
 def _has_ended(task: Task) -> bool:

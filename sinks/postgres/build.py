@@ -129,7 +129,7 @@ class PostgresBuild:
         ]
 
     def _write(self, changed: Sequence[tuple[Document, Vectors]]) -> list[RefusedDocument]:
-        """Write these documents, and return those that the server does not accept. They are found by halving."""
+        """Write these documents. Returns those that the server does not accept, found by halving."""
         if not changed:
             return []
         connection = self._connected()
@@ -183,7 +183,7 @@ def complete(connection: Connection, build: BuildTable, options: PostgresOptions
     for statement in missing.values():
         try:
             _create_index(connection, statement)
-        except psycopg.errors.DiskFull:  # the workers' shared memory, which containers have little of
+        except psycopg.errors.DiskFull:  # not the disk but the workers' shared memory, of which containers have little
             _create_index(connection, statement, workers=0)
     if missing:
         connection.execute(sql.SQL("ANALYZE {}").format(build.table))
@@ -206,5 +206,5 @@ def _stored(row: Sequence[Any], content: bool, vectors: bool = False) -> Stored:
     *columns, has_no_words = row[2 : 3 + len(FIELDS)]
     stored = Stored.with_content(row[0], row[1] or "", lambda: Document.from_fields(schema.fields_of(columns)), vector)
     if has_no_words and stored.document is not None and any(words.indexed(stored.document)):
-        return replace(stored, damage="it has no words, so no search for words finds it")
+        return replace(stored, damage="its index entry has no words, so keyword searches do not find it")
     return stored

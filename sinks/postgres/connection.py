@@ -1,4 +1,4 @@
-"""Connections to the server, for one thread at a time each."""
+"""Connections to the server. One thread at a time uses each."""
 
 import os
 import select
@@ -39,13 +39,13 @@ _EF_SEARCH = 400
 
 @dataclass(frozen=True)
 class Server:
-    """Where the server is. `url` may be empty: then libpq's variables and defaults count."""
+    """Where the server is. `url` may be empty: then libpq's variables and defaults apply."""
 
     url: str = ""
     statement_timeout: float = 0.0
     """Seconds per statement; 0 for no limit."""
     search_timeout: float = 10.0
-    """Seconds per search. The client measures them, because a server that is gone cannot."""
+    """Seconds per search. The client ends the search, because a server that is gone cannot."""
 
     @property
     def where(self) -> str:

@@ -79,7 +79,7 @@ def _ours(error: psycopg.Error, where: str) -> SinkError:
             f"the disk of PostgreSQL at {where} is full ({reason}). Free disk space, then run the command again"
         )
     if code[:2] in _TRANSIENT_CLASSES or (not code and isinstance(error, psycopg.OperationalError)):
-        return Transient(f"PostgreSQL at {where} could not do it now ({reason}). See its log")
+        return Transient(f"PostgreSQL at {where} cannot process the request now ({reason}). See its log")
     if not code and isinstance(error, psycopg.InterfaceError):
         return Transient(f"the connection to PostgreSQL at {where} was lost ({reason})")
     return Refused(f"PostgreSQL at {where} refuses the request ({code} {reason})")

@@ -49,7 +49,7 @@ def order(sort: Sort) -> sql.Composable:
 def members(field: str) -> sql.Composable:
     """A table expression with the values of a field in its column `value`."""
     if field.startswith(CUSTOM):
-        # Any value but a list counts as its only member.
+        # A value that is not a list counts as a list of one.
         return sql.SQL(
             "jsonb_array_elements(CASE jsonb_typeof({0}) WHEN 'array' THEN {0} ELSE jsonb_build_array({0}) END)"
         ).format(_custom(field))

@@ -67,7 +67,7 @@ class BuildTable:
 
 @dataclass(frozen=True)
 class TableComment:
-    """The comment of a build. Without a marker it was not created by a sink."""
+    """The comment of a build's table. A table without a marker was not created by a sink."""
 
     marker: Marker | None = None
     language: str = "simple"
@@ -135,7 +135,7 @@ def show(connection: Connection, build: BuildTable, row_security: bool) -> None:
 
 
 def _protection(build: BuildTable) -> Statement:
-    """The statement that limits other roles to the documents of the tenant in their setting."""
+    """The statement that limits other roles to the tenant in their setting `chunksink.tenant_key`."""
     return sql.SQL(
         "ALTER TABLE {0} ENABLE ROW LEVEL SECURITY; DROP POLICY IF EXISTS tenant ON {0}; "
         "CREATE POLICY tenant ON {0} FOR SELECT USING (tenant_key = current_setting('chunksink.tenant_key', true)); "
@@ -213,8 +213,8 @@ def _create_plain_index(build: BuildTable, column: str) -> Statement:
 
 
 _IN_ONE_PIECE = "toast_tuple_target = 8160"
-"""Rows are split and compressed only if they are larger than a page: unpacking `words` for each rank would take longer
-than reading it."""
+"""Only rows larger than a page are split and compressed. Ranking reads `words` of many rows, and unpacking it takes
+longer than reading it."""
 _PLAIN_INDEXES = ("parent_id", "tenant_key")
 _GIN_INDEXES = {"words": "words", "filters": "fields jsonb_path_ops, tags, authors"}
 _COLLATE = {"text": ' COLLATE "C"', "text[]": ' COLLATE "C"'}
@@ -264,7 +264,7 @@ def missing(connection: Connection, build: BuildTable, options: PostgresOptions)
 
 
 def create_staging_table(connection: Connection, build: BuildTable, language: str) -> None:
-    """Create or empty the temporary table that receives documents. It makes their `words` as they arrive."""
+    """Create or empty the temporary table that receives documents. It computes their `words`."""
     config = sql.Literal(configuration(build.schema, language).as_string())
     weighted = [
         sql.SQL("setweight(to_tsvector({}::regconfig, {}), {})").format(

@@ -27,11 +27,10 @@ _MOST_RANK = 5.0
 rarely differs by more than this factor from document to document. So a document with only common words hardly ever
 ranks above one with the rarest word. Documents with only common words are ranked if the others are too few."""
 _MOST_COUNTED = 5000
-"""Counting the documents with a word ends here, because it takes long. The number is then estimated."""
+"""Documents with a word are counted up to this number, because it takes long. Larger numbers are estimated."""
 _READ_FOR_SPELLING = 100
 """Documents that are read for the spelling of a word."""
-_NAMES = [name for names in words.SEARCHED.values() for name in names]
-_SEARCHED = sql.SQL(", ").join(map(sql.Identifier, _NAMES))
+_SEARCHED = sql.SQL(", ").join(sql.Identifier(name) for names in words.SEARCHED.values() for name in names)
 
 
 class Search:
@@ -167,7 +166,7 @@ class Search:
     def _weights(self, terms: dict[str, float]) -> dict[str, float]:
         """By term: its inverse frequency, as in BM25, times its factor."""
         # The planner's statistics are of all tenants.
-        numbers = {} if self._tenant.values else self._numbers_of_common(terms)
+        numbers = {} if self._tenant.values else self._estimated_counts(terms)
         counted = [term for term in terms if term not in numbers]
         total, *counts = self._counts(counted)
         total = max(total, *counts, *numbers.values())
@@ -180,10 +179,10 @@ class Search:
             for term, factor in terms.items()
         }
 
-    def _numbers_of_common(self, terms: Iterable[str]) -> dict[str, float]:
+    def _estimated_counts(self, terms: Iterable[str]) -> dict[str, float]:
         """How many documents have the terms that are among the most common words, by the planner's statistics.
 
-        Empty if there is no estimate of all rows: an emptied table keeps the statistics of its words.
+        Empty if there is no estimate of all rows: a table that was emptied keeps its old statistics of words.
         """
         statement = sql.SQL(
             "SELECT term, share * total FROM pg_stats, ({}) AS estimated(total), "

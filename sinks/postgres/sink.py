@@ -72,12 +72,10 @@ class PostgresSink:
             live = schema.live(connection, self._schema)
             if live is None:
                 return None
-            is_ours = live.startswith(schema.PREFIX)
-            marker = (
-                TableComment.read(connection, BuildTable(self._schema, live.removeprefix(schema.PREFIX))).marker
-                if is_ours
-                else None
-            )
+            marker = None
+            if live.startswith(schema.PREFIX):
+                build = BuildTable(self._schema, live.removeprefix(schema.PREFIX))
+                marker = TableComment.read(connection, build).marker
         if marker is None:
             raise Refused(
                 f"the view {self._schema}.{schema.VIEW} in PostgreSQL at {self._server.where} shows {live}, which no "
@@ -96,9 +94,10 @@ class PostgresSink:
         return {"server": self._server.where, "table": f"{self._schema}.{BuildTable(self._schema, build_id).name}"}
 
     def version(self) -> str:
-        statement = sql.SQL("SELECT current_setting('server_version'), (SELECT extversion FROM pg_extension {})")
+        extension = "SELECT extversion FROM pg_extension WHERE extname = 'vector'"
+        versions = sql.SQL(f"SELECT current_setting('server_version'), ({extension})")
         with self._connected() as connection:
-            server, vector = rows(connection, statement.format(sql.SQL("WHERE extname = 'vector'")))[0]
+            server, vector = rows(connection, versions)[0]
         return f"PostgreSQL {server} with pgvector {vector or '(missing)'} at {self._server.where}"
 
     def close(self) -> None:

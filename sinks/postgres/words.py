@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 
 from chunksink.sinks.document import Document
-from chunksink.sinks.fts.query import TOKEN, Query, is_spaceless
+from chunksink.sinks.fts.query import MAX_TERMS, TOKEN, Query, is_spaceless
 
 SEARCHED = {
     "A": ("title",),
@@ -23,7 +23,6 @@ WEIGHTS = (0.7, 0.7, 0.8, 1.0)
 _LONGEST = 200
 """Characters. Longer words are cut into pieces: PostgreSQL leaves out those of more than 2,046 bytes."""
 _ASCII_WORD = re.compile(f"[0-9a-z]{{1,{_LONGEST}}}")
-_MAX_TERMS = 48
 _OF_PREFIX = 0.5
 """The weight of longer words that begin with the last word of the query. It is below 1, because the last word may be
 complete."""
@@ -65,7 +64,7 @@ def terms(query: Query) -> dict[str, float]:
     for run in query.runs:
         pairs = [part for part in split(run) if len(part) > 1]
         found |= dict.fromkeys(map(_quoted, pairs) if pairs else [together(run)], 1.0)
-    first = dict(list(found.items())[:_MAX_TERMS])
+    first = dict(list(found.items())[:MAX_TERMS])
     return first | ({longer: _OF_PREFIX} if (longer := _beginning(query.prefix)) else {})
 
 
@@ -95,7 +94,7 @@ def together(text: str) -> str:
         words = split(token)
         if len(words) == 1:
             parts.append(_quoted(token) + (":*" if is_spaceless(token) else ""))
-        else:  # without the last character: the index has it as a word only where the run in a text ends
+        else:  # without the last character: it is a word in the index only at the end of a run
             parts += map(_quoted, words[:-1])
     return f"({' & '.join(parts)})" if parts else ""
 

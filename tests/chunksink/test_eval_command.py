@@ -71,7 +71,7 @@ def test_eval_without_the_configured_reranker_measures_nothing(built: Shell) -> 
 def test_eval_with_a_field_that_matches_nothing_is_a_usage_error(built: Shell) -> None:
     ended = measured(built, qrels("{}"), "--id", "document_id")
     assert ended.code == Exit.USAGE
-    assert "none of the 3 judged names is the document_id of a document" in ended.err
+    assert "none of the 3 judged names matches the document_id of a document" in ended.err
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,7 @@ def chain_of(error: BaseException | None) -> list[str]:
     [
         (saying(401, "." * 270 + KEY), "answered 401"),
         (saying(401, "." * 291 + KEY), "answered 401"),
-        (saying(200, "." * 280 + KEY), "cannot be used"),
+        (saying(200, "." * 280 + KEY), "unusable answer"),
         (saying(503, "." * 280 + KEY), "status 503"),
         (saying(429, f"no quota for {KEY}", retry_after="9999"), "status 429"),
         (
@@ -255,7 +255,7 @@ def altered(change: Callable[[list[dict[str, Any]]], object]) -> Fault:
     [
         ([], "asked for 2 vectors, got 0"),
         ([{"index": number, "embedding": [1]} for number in range(3)], "asked for 2 vectors, got 3"),
-        ([{"index": 0, "embedding": [1]}] * 2, "the indexes of its vectors are not 0 to 1, each once"),
+        ([{"index": 0, "embedding": [1]}] * 2, "expected the indexes 0 to 1, each exactly once"),
         ([{"index": "0", "embedding": [1]}] * 2, "Expected `int`, got `str`"),
         ([{"embedding": [1]}] * 2, "missing required field `index`"),
         ([{"index": 0}, {"index": 1, "embedding": [1]}], "missing required field `embedding`"),
@@ -289,7 +289,7 @@ def test_malformed_answer_is_requested_only_twice(server: Server, body: str, mes
     with pytest.raises(EndpointUnavailable) as failed:
         encoder.encode(["a", "b", "c"])
     assert message in str(failed.value)
-    assert "failed 2 times, at last with an answer that cannot be used" in str(failed.value)
+    assert "failed 2 times. The last failure: unusable answer" in str(failed.value)
     assert len(str(failed.value)) < 500
     assert len(server.requests) == 2
 
@@ -343,7 +343,7 @@ def test_error_of_the_endpoint_is_quoted(server: Server, monkeypatch: pytest.Mon
     server.next = [saying(code, "You exceeded your\ncurrent quota " + "x" * 400)] * 9
     with pytest.raises(EndpointUnavailable) as failed:
         encoder.encode(["a"])
-    assert f"failed once, with status {code}: You exceeded your current quota xxx" in str(failed.value)
+    assert f"failed: status {code}: You exceeded your current quota xxx" in str(failed.value)
     assert len(str(failed.value)) < 450
     assert "asks to wait" not in str(failed.value)
 

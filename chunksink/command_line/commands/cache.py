@@ -151,7 +151,7 @@ def _vector_lines(found: CachedVector) -> Iterator[str]:
 
 
 @command.command("verify")
-@click.option("--repair", is_flag=True, help="Drop bad rows; set a damaged file aside and begin a new one.")
+@click.option("--repair", is_flag=True, help="Drop bad rows; set a damaged file aside and start a new one.")
 @home_option
 @json_option
 def verify_command(shared: SharedOptions, repair: bool, as_json: bool) -> int:
@@ -175,7 +175,7 @@ def verify_command(shared: SharedOptions, repair: bool, as_json: bool) -> int:
         report = verify(cache, repair=repair, progress=bar.advance)
         set_aside = cache.set_aside
     document = {"sound": report.is_sound, **asdict(report), "set_aside": set_aside}
-    kept = [f"a new cache was begun. {each} is the damaged file; it can be deleted" for each in set_aside]
+    kept = [f"a new cache was started. {each} is the damaged file; it can be deleted" for each in set_aside]
     show(as_json, document, [*_verify_lines(report, repair), *kept])
     return Exit.OK if report.is_sound or repair else Exit.DRIFT
 
@@ -189,7 +189,7 @@ def _verify_lines(report: CacheCheck, repair: bool) -> Iterator[str]:
     if report.dropped:
         yield f"{counted(report.dropped, 'bad row')} of {report.rows:,} dropped"
     elif report.damage and not repair:
-        yield "--repair sets the file aside and begins an empty one"
+        yield "--repair sets the file aside and starts an empty one"
     elif not repair:
         yield f"{counted(report.bad_rows, 'bad row')} of {report.rows:,}; --repair drops them"
 
@@ -236,8 +236,8 @@ def gc_command(shared: SharedOptions, dry_run: bool, as_json: bool) -> None:
                 f"it the right folder? To drop them all, delete {cache.path}",
                 Exit.USAGE,
             )
-        waiting = open_storage(str(segments_folder(config.home_path)))
-        imported = segments.imported_segments(cache, waiting)
+        folder = open_storage(str(segments_folder(config.home_path)))
+        imported = segments.imported_segments(cache, folder)
         document = {
             **{name: getattr(unneeded, name) for name in ("rows", "vector_bytes", "rows_by_model", "kept_rows")},
             "segments": len(imported),
@@ -247,7 +247,7 @@ def gc_command(shared: SharedOptions, dry_run: bool, as_json: bool) -> None:
         show(as_json, document, _unneeded_lines(unneeded, document))
         if not dry_run:
             for entry in imported:
-                waiting.remove(entry.name)
+                folder.remove(entry.name)
             if unneeded.rows:
                 drop(cache, unneeded)
             with write_transaction(state.db):
@@ -283,9 +283,9 @@ def _read_chunks(config: Config, state: State, run_log: RunLog) -> Catalog:
 def export_command(shared: SharedOptions, place: str, model: str | None, every: bool, as_json: bool) -> int:
     """Write the vectors to PLACE, for `cache import` on another machine.
 
-    PLACE is a folder or the address of a bucket. By default the vectors of the live, previous and unfinished builds. A
-    file has up to about 50,000 vectors, and is never changed. A second export writes new files for vectors that were
-    added or computed again. Exits with 4 if vectors failed their check and were left out.
+    PLACE is a folder or the address of a bucket. By default, the vectors of the live, previous and unfinished
+    builds are written. A file has up to about 50,000 vectors, and is never changed. A second export writes new files
+    for vectors that were added or computed again. Exits with 4 if vectors failed their check and were left out.
 
     \b
     Examples:
@@ -335,8 +335,7 @@ def import_command(shared: SharedOptions, place: str, as_json: bool) -> int:
     """Add the vectors that `cache export` wrote to PLACE to the cache.
 
     PLACE is a folder or the address of a bucket. Files that were imported before are skipped. Every vector is checked,
-    and none replaces a more precise one. Exits with 4 if a file or a vector was left out, because it is not as it was
-    written.
+    and none replaces a more precise one. Exits with 4 if a file or a vector is damaged and was left out.
 
     \b
     Examples:

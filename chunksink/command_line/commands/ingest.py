@@ -158,7 +158,7 @@ def command(
         with progress("ingest", None, "sources") as bar:
             report = index.ingest(*sources, jobs=jobs, on_source=lambda: bar.advance(1), **options)
         if not as_json:
-            echo([_headline(report, index.config.bus.address), *_statistics(report), *map(Note, _notes(report))])
+            echo([_headline(report, index.config.bus.address), *_statistics(report), *map(Note, _problems(report))])
             if sync:
                 note_index(index.config)
         synced = index.sync(allow_deletions=options["allow_deletions"]) if sync else None
@@ -191,8 +191,7 @@ def _statistics(report: IngestReport) -> Iterator[str]:
     yield from _left_out(report)
 
 
-def _notes(report: IngestReport) -> Iterator[str]:
-    """Problems."""
+def _problems(report: IngestReport) -> Iterator[str]:
     if report.sources == 0:
         yield "found nothing to read"
     if report.unmatched:

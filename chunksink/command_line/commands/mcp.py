@@ -19,8 +19,8 @@ def command(shared: SharedOptions, tenant: str | None) -> int:
     """Serve the index to an assistant over standard input and output (Model Context Protocol).
 
     It has three read-only tools: `search`, `get_chunk` for a passage with the passages around it, and `describe_index`
-    for the fields and values to filter by. It sees only what --tenant may see. What other processes write appears
-    without a restart. Needs the extra `mcp`.
+    for the fields and values to filter by. With --tenant, it serves only what belongs to that tenant. What other
+    processes write appears without a restart. Needs the extra `mcp`.
 
     \b
     Examples:

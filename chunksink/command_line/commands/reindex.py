@@ -46,7 +46,7 @@ def _pairs(_context: click.Context, _parameter: click.Parameter, values: tuple[s
     callback=_pairs,
     help="A current model, such as asr_model=large-v3; may be repeated.  [default: the newest among the records]",
 )
-@click.option("--paths", "only_paths", is_flag=True, help="Print the paths of the sources alone, one a line.")
+@click.option("--paths", "only_paths", is_flag=True, help="Print the paths of the sources alone, one per line.")
 @json_option
 def command(
     files: tuple[Path, ...],

@@ -69,9 +69,9 @@ def command(shared: SharedOptions, host: str, port: int, names: tuple[str, ...],
     """Serve a search page and its API (/api/search, described at /api/openapi.json) until Ctrl-C.
 
     It follows syncs, rebuilds and rollbacks of other processes. Without tokens in the configuration, anyone on this
-    machine may search, and only a loopback address is possible. With tokens, each request needs one. A token is for
-    one tenant or for all. /readyz reports whether searches are answered, /healthz that the server runs, /status what is
-    in the index, /metrics all of this for Prometheus (extra `metrics`).
+    machine may search, and only a loopback address is possible. With tokens, each request needs one, except
+    /readyz and /healthz. A token is for one tenant or for all. /readyz reports whether searches are answered, /healthz
+    that the server runs, /status what is in the index, /metrics all of this for Prometheus (extra `metrics`).
 
     \b
     Examples:

@@ -102,7 +102,7 @@ def diff_command(shared: SharedOptions, as_json: bool) -> int:
 def apply_command(shared: SharedOptions, as_json: bool) -> None:
     """Apply the settings of the file to the live index; only differences are sent.
 
-    Meilisearch indexes again what the change affects, and answers meanwhile. An index of another home is not changed.
+    Meilisearch reindexes what the change affects, and keeps answering. An index of another home is not changed.
 
     \b
     Example:

@@ -30,7 +30,7 @@ from chunksink.wiring import require_chunks
 if TYPE_CHECKING:
     from chunksink.index import Index
 
-_MAY_PASS = (Exit.ENGINE, Exit.LOCKED)
+_TEMPORARY = (Exit.ENGINE, Exit.LOCKED)
 
 
 @click.command()
@@ -66,8 +66,8 @@ def command(
     """Update the index to match the chunks, with as few writes as possible.
 
     Reads the partitions that changed, embeds texts that have no vector yet, replaces the sources that differ and
-    removes those that are gone. Readers find every source at every moment. It can be killed anywhere: the next sync
-    continues. Sources of missing or invalid partitions stay as they are. The first sync builds the index.
+    removes those that are gone. Readers find every source at every moment. A sync can be killed at any time: the next
+    one continues. Sources of missing or invalid partitions stay as they are. The first sync builds the index.
 
     \b
     Examples:
@@ -81,9 +81,7 @@ def command(
     if dry_run and (watch or options["rebuild"] or options["plan"] is not None):
         raise click.UsageError("--dry-run shows the plan of one sync: leave out --watch, --rebuild and --plan")
     if metrics_port is not None and not watch:
-        raise click.UsageError(
-            "--metrics-port serves metrics of --watch; one sync writes them with --metrics-file FILE"
-        )
+        raise click.UsageError("--metrics-port needs --watch; for the metrics of one sync, use --metrics-file FILE")
     if metrics_host is not None and metrics_port is None:
         raise click.UsageError("--metrics-host is the address of --metrics-port: add --metrics-port N")
     if watch and shared.metrics_file:
@@ -128,7 +126,7 @@ def _metrics_served(config: Config, host: str, port: int | None) -> Iterator[Non
 
 
 def _watch(index: "Index", as_json: bool, options: dict[str, Any]) -> None:
-    """Sync until Ctrl-C. Errors are printed; those that may pass are retried."""
+    """Sync until Ctrl-C. Errors are printed; after a temporary one, sync again."""
     root = require_chunks(index.config.bus, index.config.home_path)
     note(f"watching {root.address}/manifest; Ctrl-C ends it")
     notify(STARTED)
@@ -147,7 +145,7 @@ def _watch(index: "Index", as_json: bool, options: dict[str, Any]) -> None:
                 print_failure(refusal, refusal.code)
             # An error of the operating system, such as "no permission", may be corrected without a commit.
             code = Exit.ENGINE if isinstance(refusal.__cause__, OSError) else refusal.code
-        if code in _MAY_PASS:
+        if code in _TEMPORARY:
             note(f"trying again in {watch.failed():.0f} s, or with the next commit")
         elif code == Exit.INVALID_INPUT:
             watch.held()
@@ -156,6 +154,6 @@ def _watch(index: "Index", as_json: bool, options: dict[str, Any]) -> None:
 
 
 def _sleep(seconds: float) -> None:
-    """Sleep, after a sign of life for systemd."""
+    """Sleep, after telling systemd that the process is alive."""
     notify(ALIVE)
     time.sleep(seconds)

@@ -27,10 +27,10 @@ CANONICALIZER = ("chunksink-bridge", "5")
 
 
 def canonical_draft(numbered: NumberedRecord, source: Source) -> Draft:
-    """The chunk unchanged, except that one without a tenant or a time gets those of the run.
+    """The chunk unchanged, except that a missing tenant or time is set to that of the run.
 
-    If a chunk had no time, that of its partition would count. A partition gets a new time whenever any of its files
-    changes, so the family would seem newer than it is.
+    Without a time of its own, a chunk would have that of its partition. A partition gets a new time whenever any of its
+    files changes, so the family would seem newer than it is.
     """
     record = record_fields.check(orjson.loads(numbered.data))
     own_id, own_tenant, own_time = record["chunk_id"], tenant_of(record), record.get("created_at")
@@ -60,7 +60,7 @@ def canonical_draft(numbered: NumberedRecord, source: Source) -> Draft:
 
 
 class MarkdownChunk(msgspec.Struct, gc=False, kw_only=True):
-    """The metadata of specification 001 that identity uses."""
+    """The metadata of specification 001 that ids are made from."""
 
     chunk_id: Name
     document_id: Name
@@ -95,7 +95,7 @@ class ChunkSource(msgspec.Struct, gc=False):
 
 
 class StructuralChunk(msgspec.Struct, gc=False, kw_only=True):
-    """The fields of specification 003 that identity uses. `source` is the document that the chunk was cut from."""
+    """The fields of specification 003 that ids are made from. `source` is the document that the chunk was cut from."""
 
     id: Name
     text: str
@@ -128,7 +128,7 @@ class LogPlace(msgspec.Struct, gc=False, kw_only=True):
 
 
 class RecorderChunk(msgspec.Struct, gc=False, kw_only=True):
-    """The metadata of specification 004 that identity uses, and the text."""
+    """The metadata of specification 004 that ids are made from, and the text."""
 
     chunk_id: Name
     policy_version: Name
@@ -140,7 +140,7 @@ class RecorderChunk(msgspec.Struct, gc=False, kw_only=True):
 
 
 def recorder_draft(numbered: NumberedRecord, source: Source) -> Draft:
-    """A pane of a session is the source, unless the record names one. The order is the log's."""
+    """The source is the one that the record names, else a pane of a session. Chunks are ordered as in the log."""
     record = numbered.record
     chunk: RecorderChunk = read_as(RecorderChunk, record)
     tenant = tenant_of(record) or source.tenant
@@ -184,8 +184,8 @@ def foreign_draft(
     """The draft of a chunk; fields that are not in `used` are kept.
 
     `fallback_name` identifies a source without a name. `chunk_id` is the record's id if a new export of the source
-    would have the same ids, else one that the format computes. `id_tenant` is the tenant that this id depends on. What
-    is not passed is derived from the record.
+    would have the same ids, else one that the format computes. `id_tenant` is the tenant that this id depends on.
+    Values that are not passed are derived from the record.
     """
     tenant = tenant or tenant_of(record) or source.tenant
     checksum = checksum or stated_checksum(record)

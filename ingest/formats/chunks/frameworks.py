@@ -1,6 +1,6 @@
 """Chunks as frameworks save them: documents of LangChain and Haystack, nodes of LlamaIndex, elements of Unstructured.
 
-All are a text and a table of metadata; they differ in the names of the two.
+Each consists of a text and a table of metadata. Only the names of these two fields differ.
 """
 
 import re
@@ -60,8 +60,8 @@ def looks_like_row(record: Record) -> bool:
 
 
 def framework_draft(numbered: NumberedRecord, source: Source) -> Draft:
-    """Ids of frameworks change, or are shared by all chunks of a document. So they are only used to tell
-    equal texts apart, and to identify a source that the record does not name."""
+    """The ids of frameworks change, or all chunks of a document share one. So they only distinguish equal texts, and
+    identify a source that the record does not name."""
     passage = find_text(numbered.record)
     if passage is None:
         raise RecordRefused(findings.FIELD_MISSING, "has no text with metadata")

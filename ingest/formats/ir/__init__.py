@@ -1,7 +1,7 @@
 """IR: canonical documents 1.0, which extractors write as JSON records. A record becomes one chunk under its own id,
 combined with the tenant if there is one.
 
-`docs/formats/ir.md` lists where each field goes. `reindex` lists the records that the current versions did not make.
+`docs/formats/ir.md` lists where each field goes. `reindex` finds the records that other versions made.
 """
 
 import posixpath
@@ -70,7 +70,7 @@ class IrFormat(Format):
 
 
 def is_ir(record: Record) -> bool:
-    """Whether a record has the field that no other form has."""
+    """Whether a record has `content.content_text`, which only IR records have."""
     content = record.get("content")
     return isinstance(content, dict) and "content_text" in content
 
@@ -81,8 +81,8 @@ def identity(path: str, content_hash: str, chunk_index: int) -> tuple[str, str]:
 
 
 def canonical_paths(path: str) -> list[str]:
-    """The canonical forms of an absolute path; none for a relative one. A Windows path has two: in lower case, with
-    `\\` and with `/`."""
+    """The canonical forms of an absolute path; none for a relative one. A Windows path has two, both in lower
+    case: with `\\` and with `/`."""
     if _WINDOWS.match(path):
         backward = normalise_source(path).lower().replace("/", "\\")
         return [backward, backward.replace("\\", "/")]
@@ -101,7 +101,7 @@ def _checked(record: Record) -> IrRecord:
     paths = canonical_paths(stated if isinstance(stated, str) else ir.source.path)
     ids = [identity(path, ir.content_hash, ir.chunk_index) for path in paths]
     if ids and (ir.parent_id, ir.id) not in ids:
-        reason = f"parent_id and id are {ir.parent_id} and {ir.id}, those of {paths[0]!r:.200} are {ids[0]}"
+        reason = f"parent_id and id are {ir.parent_id} and {ir.id}, but the path {paths[0]!r:.200} gives {ids[0]}"
         raise RecordRefused(codes.IDENTITY_MISMATCH, reason)
     return ir
 
@@ -120,7 +120,6 @@ def _fields(record: Record, replaced: Any, tenant: str | None) -> Record:
 
 
 def _why_not_indexed(ir: IrRecord) -> Notice | None:
-    """Why the record is not indexed."""
     path = ir.source.path
     if ir.status == "failed":
         return Notice(codes.EXTRACTION_FAILED, f"{path}: its errors are {ir.errors!r:.400}")

@@ -1,4 +1,4 @@
-"""Finds records that the current schema, extractors and models did not make, to extract their sources again."""
+"""Finds records that other versions of schema, extractors or models made, to extract their sources again."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,7 +14,7 @@ from chunksink.ingest.record_fields import first_string
 class Current:
     """The current versions: by extractor, and by part of a model (`ocr_engine`, `asr_model`).
 
-    An extractor or part of a model that is missing here is never outdated.
+    Extractors and parts of models that are not listed are never outdated.
     """
 
     schema_version: str = IR_VERSION
@@ -63,7 +63,7 @@ def outdated(records: Iterable[Record], current: Current) -> Iterator[Outdated]:
 
 
 def _made_by(record: Record) -> tuple[str, str, Record, str]:
-    """Extractor, its version, the parts of its model, and when."""
+    """The extractor, its version, the parts of its model, and `processed_at`."""
     name, version, processed_at = (
         first_string(record, f"provenance.{name}") or ""
         for name in ("extractor_name", "extractor_version", "processed_at")

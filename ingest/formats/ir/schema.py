@@ -14,7 +14,7 @@ Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
 class Source(msgspec.Struct, gc=False, kw_only=True):
-    """The file. `path` is for display and for opening it; identity takes its canonical form."""
+    """The file. `path` is for display and for opening it; ids are computed from its canonical form."""
 
     path: Name
     filename: str | None = None

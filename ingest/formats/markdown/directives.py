@@ -20,7 +20,7 @@ _IMPORT = re.compile(r"""import\s+(?:[\w*{][^'"]*\sfrom\s+)?(?P<quote>['"])[^'"]
 _MODULE = re.compile(r"import\s+[\w*{'\"]|export\s+(?:default|const|let|var|function|async|class)\b|export\s*[{*]")
 _STEP = 4  # columns of indentation
 _LONGEST = 1000  # characters; matching a longer line could take quadratic time
-_MOST_LINES = 40  # the longest tag of a component, and the longest way from a directive to its content
+_MOST_LINES = 40  # in the tag of a component, and from a directive to its content
 
 
 def without_directives(lines: list[str], *, is_mdx: bool) -> list[str]:

@@ -63,7 +63,7 @@ def decode(data: bytes) -> str:
 
 
 def refuse_binary(data: bytes) -> None:
-    """Raises SourceFailed for data with many control characters, which no text has, and for known kinds of data."""
+    """Raises SourceFailed for known kinds of binary data, and for data with more control characters than text has."""
     kind = next((kind for start, kind in _KINDS.items() if data.startswith(start)), None)
     if kind and not data.isascii():
         raise SourceFailed(CHUNKING_FAILED, f"it is a {kind}, not text; leave it out with --exclude")
@@ -118,7 +118,7 @@ def one_line(text: str) -> str:
 
 
 def shortened(text: str) -> str:
-    """The text; a longer one than `MAX_REPEATED` is cut after a word."""
+    """The text, cut after a word if it is longer than `MAX_REPEATED`."""
     if len(text) <= MAX_REPEATED:
         return text
     head = text[: MAX_REPEATED - 1]

@@ -1,16 +1,18 @@
 """Cuts a document into passages, from which `records` makes chunks: boundaries, sizes and overlap.
 
 A passage is one contiguous slice of the normalised text: the overlap (the end of the previous passage), then its own
-part. The own parts in order are the document. Later parts of a table repeat its header, since a search hardly finds
-rows without column names.
+part. The own parts in order are the document. Later parts of a table repeat its header, because a search hardly finds
+rows without it.
 
-Overlap stays within a section. A last sentence that ends with a colon introduces the next passage, whose overlap may
-then be longer.
+Overlap stays within a section. If a passage ends with a colon, it introduces the next one, whose overlap may then be
+longer.
 
-A run is a sequence of blocks that a passage may combine. With `joins_blocks` it is the front matter, a block that is
-never cut, or the blocks of a section between these. Its units are lists, quotes, and blocks outside of both. Without
-`joins_blocks` a run is one or more paragraphs, a list, a table or a code block, and every block is a unit. In this case
-prose without any word, such as a rule below a table, is added to the block above.
+A run is a sequence of blocks that a passage may combine:
+
+- With `joins_blocks`, a run is the front matter, a block that is never cut, or the blocks of a section between these.
+  Its units are lists, quotes, and blocks outside of both.
+- Without it, a run is one or more paragraphs, a list, a table or a code block, and every block is a unit. Prose without
+  any word, such as a rule below a table, is added to the block above.
 """
 
 import re
@@ -25,7 +27,7 @@ from chunksink.ingest.formats.markdown.document import Block, Kind, Structure
 from chunksink.ingest.formats.markdown.pieces import BlockCutter, Slice, sentence_spans
 from chunksink.ingest.formats.markdown.policy import Policy
 
-_CHARACTERS = 24  # an overlap or header of n tokens is looked for in n times this many characters
+_CHARACTERS = 24  # per token: how far to look for an overlap or a header
 _ITEM = re.compile(r"\A(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)+")
 _AFTER_COLON = " \t\n*_"  # as in `**Run this:**`
 # A tag with href, src or alt counts as a word.
@@ -44,8 +46,7 @@ class Passage(NamedTuple):
     element: str
     detail: str
     part: int
-    """0 for a passage that begins a run (with `joins_blocks`, a unit), else one more than that of the passage
-    before."""
+    """0 if the passage begins a run (with `joins_blocks`, a unit), else one more than in the passage before."""
     header: str = ""
     """In later parts of a table: the repeated header, with a line break."""
 
@@ -187,7 +188,7 @@ class _Cutter:
         return self._last
 
     def _header(self, piece: Slice) -> _Header:
-        """The first two lines of the table to which later rows belong; nothing if they leave too little room."""
+        """The header of the table in which the piece begins; empty if it is in the piece, or takes too much room."""
         block = piece.block
         if piece.start == block.start:
             return _Header()

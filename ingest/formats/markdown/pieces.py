@@ -1,6 +1,6 @@
 """Cuts blocks to the size of a chunk: a block that is too large into sentences, these into lines, these into windows.
 
-The sentence rule need not know every abbreviation, but must never change and never lose text.
+The sentence rule does not have to know every abbreviation, but it must never change and never lose text.
 """
 
 import re
@@ -39,8 +39,8 @@ _COUNTED_WHOLE = 64  # characters per token of `hard_max`: a longer text is coun
 
 
 class Slice(NamedTuple):
-    """A stretch of text that stays whole, unless no passage could hold it, or a passage needs a part of it to reach the
-    minimum."""
+    """A stretch of text that usually stays whole. It is cut if it is too large for any passage, or if a passage needs a
+    part of it to reach the minimum."""
 
     start: int
     end: int
@@ -66,7 +66,7 @@ class BlockCutter:
     def cut_to(self, start: int, end: int, block: Block, most: int, kinds: tuple[Kind, ...]) -> Iterator[Slice]:
         """Pieces of at most `most` tokens: the whole stretch, or its sentences or lines, or windows of tokens.
 
-        `kinds`: how to cut it, one after the other, until the pieces fit.
+        `kinds`: how to cut it, tried one after the other until the pieces fit.
         """
         size = self._size(start, end)
         if size <= most:

@@ -18,7 +18,7 @@ DEFAULT_TENANT = "default"
 @dataclass(frozen=True)
 class Policy:
     """Sizes in tokens. Text is added to a passage until it has `target` tokens, but not past `soft_max`. If the passage
-    would be smaller than `minimum`, text is added up to `hard_max`, which only uncut table rows exceed.
+    would be smaller than `minimum`, text is added up to `hard_max`. Only tables of parsed documents may exceed it.
 
     The defaults are those of the chunking specification v1. Increase `rules` with every change of normalisation,
     structure, sentences, packing or records that changes chunks.

@@ -130,7 +130,7 @@ def links_by_passage(links: Sequence[Link], passages: Sequence[Passage], source_
 def text_of_passage(text: str, passage: Passage) -> PassageText:
     """The passage without its common indentation; a later part of a table gets the table's header.
 
-    The contract strips a chunk. That would remove only the first line's indentation, and change the meaning of code
+    The contract strips chunks. This would remove only the first line's indentation, and change the meaning of code
     and nested items. Code and tables are unindented separately from the overlap above them.
     """
     start, own_start, end = passage.start, passage.own_start, passage.end

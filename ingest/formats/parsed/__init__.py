@@ -89,7 +89,7 @@ class _Reader:
         parsed = read_document(record)
         origin, data = self._origin(record, parsed), (found.line, orjson.dumps(record))
         if replaced := spool.put(origin.family, data, parsed.traversal_key):
-            reason = f"{origin.name}: line {found.line} is a later version"
+            reason = f"{origin.name}: replaced by a later version in line {found.line}"
             yield Notice(codes.RECORD_SUPERSEDED, reason, replaced[0], is_failure=False)
         if skipped:
             reason = f"{origin.name}: {skipped:,} page headers, footers, notes, forms and the like"

@@ -70,7 +70,7 @@ class _Tree:
             items = record.get(name)
             for number, item in enumerate(items if isinstance(items, list) else ()):
                 self._nodes[f"#/{name}/{number}"] = read_as(Node, item)
-        # Items not to visit any more. Captions and footnotes are here from the start, as they are read with their item.
+        # Items that are not visited again. They include captions and footnotes, which are read with their item.
         self._seen = {ref.pointer for node in self._nodes.values() for ref in (*node.captions, *node.footnotes)}
         self.skipped = 0
 
@@ -138,7 +138,7 @@ class _Tree:
 
 
 def _table(cells: Sequence[Cell]) -> Record:
-    """A cell that spans rows is repeated in each; one that spans columns only if it is a header."""
+    """A cell is repeated in every row that it spans. Only header cells are also repeated in every column."""
     height = max((cell.row + cell.row_span for cell in cells), default=0)
     width = max((cell.column + cell.col_span for cell in cells), default=0)
     if height * width > 5_000_000:

@@ -24,7 +24,7 @@ class ParsedSource(msgspec.Struct):
 
 
 class Element(msgspec.Struct, kw_only=True):
-    """A block, table or image, or an item of a list. `fields` has all of its fields, also unknown ones."""
+    """A block, table or image, or an item of a list. `fields` has all of its fields, even unknown ones."""
 
     fields: Record = {}
     type: str | None = None
@@ -92,9 +92,8 @@ class ParsedDocument(msgspec.Struct, kw_only=True):
         pages: list[int] = []
         for block in blocks:
             pages.append(block.place.get("page_number", pages[-1] if pages else 0))
-        pages = list(accumulate(reversed(pages), min))[
-            ::-1
-        ]  # ascending, so that bisection finds the last block of a page
+        # Ascending, so that bisection finds the last block of a page.
+        pages = list(accumulate(reversed(pages), min))[::-1]
         following: dict[int, list[Element]] = {}
         for element in (*self.tables, *self.images):
             page = element.place.get("page_number", pages[-1])

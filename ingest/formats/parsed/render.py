@@ -131,8 +131,8 @@ class Renderer:
 def _split_table(table: Element, policy: Policy) -> Iterator[tuple[str, int, int]]:
     """The text and rows `[first, end)` of each part: one part if the table fits `soft_max`, else parts up to `target`.
 
-    Every part repeats caption and header if they take at most half of `target`. A row is never cut, so a part with one
-    huge row may exceed the hard maximum.
+    Every part repeats caption and header if they take at most half of `target`. Rows, captions and headers are never
+    cut, so a part may exceed the hard maximum.
     """
     header, rows = _table_lines(table)
     head = [*filter(None, [clean(table.caption or "").strip()]), *header]

@@ -32,7 +32,7 @@ class RecorderFormat(Format):
         return Match.LIKELY if record.get("event_type") in KINDS else Match.NO
 
     def read(self, source: Source) -> Iterator[Item]:
-        """Yields each document when it is complete; at the end of the file the unfinished ones, by pane."""
+        """Yields each document when it is complete, and at the end of the file the unfinished ones of all panes."""
         panes: dict[tuple[str | None, str], Pane] = {}
         has_text = False
         with source.path.open("rb") as file:

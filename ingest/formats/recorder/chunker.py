@@ -35,7 +35,8 @@ CANONICALIZER = (
 """Name and version of this chunking, with all its parameters."""
 
 Contributions = tuple[tuple[int, Event], ...]
-"""Events, each with the offset in a text where its contribution begins. The first offset may be negative."""
+"""Events, each with the offset where its contribution begins in a text. The first offset is negative if the text
+begins within a contribution."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 A document is a part of one pane's log, like `work.jsonl#session=s1&pane=3&part=0`. Its version is the checksum of the
 log up to the end of its last event, so appending changes only the last part of each pane. The policy's `chunk_id` is in
-the metadata; it depends neither on the log nor on the session, and chunks cut from one event share it if their texts
-are equal. The chunk's own id adds the document's name, the tenant and the place. None of these changes while the log
+the metadata; it depends neither on the log nor on the session, and chunks with equal texts cut from one event share
+it. So the chunk's own id adds the document's name, the tenant and the place. None of these changes while the log
 grows.
 """
 
@@ -111,7 +111,7 @@ class Pane:
         }
 
     def _span(self, cut: Cut) -> Record:
-        """Which bytes of the log have the chunk's events, and which characters of the joined contributions are its
+        """The bytes of the log with the chunk's events, and the characters of their joined contributions that are its
         text."""
         start, first_shown = cut.marks[0]
         last = cut.marks[-1][1]

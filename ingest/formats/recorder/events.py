@@ -146,7 +146,7 @@ def read_events(lines: Iterator[tuple[Line, bytes | None]]) -> Iterator[Event | 
             pane, place = (event.session, event.pane), event.first.offset[:2]
             last = last_places.get(pane, (0, -1))
             if place <= last:
-                reason = "segment {}, ordinal {} of pane {} comes after segment {}, ordinal {}"
+                reason = "segment {}, ordinal {} of pane {} is not after segment {}, ordinal {}"
                 yield Notice(codes.EVENT_OUT_OF_ORDER, reason.format(*place, event.pane, *last), line.number)
                 continue
             last_places[pane] = place

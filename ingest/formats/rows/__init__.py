@@ -100,7 +100,7 @@ class _Reader:
             found = {"anchor": document.anchors.get(passage.section), "links": links}
             metadata = {name: value for name, value in found.items() if value}
             parts.append(ChunkParts(text_of_passage(document.text, passage), metadata, {}))
-        others = f": {', '.join(row.other_texts):.200} could be its text as well"
+        others = f": {', '.join(row.other_texts):.200} could also be its text"
         left_out = {codes.TEXT_LEFT_OUT: others} if row.other_texts else {}
         cut_document = CutDocument(origin, document, passages, parts)
         return make_family(self._format, policy, self._source, cut_document, left_out, line)

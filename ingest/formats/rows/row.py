@@ -162,7 +162,7 @@ def _addresses(record: Record, names: Iterable[str]) -> Iterator[str]:
 
 
 def _merged(below: Record, above: Record) -> Record:
-    """Both merged; the values of `above` win unless they are empty."""
+    """Merges both; the values of `above` win unless they are empty."""
     return below | {name: value for name, value in above.items() if name not in below or _has_value(value)}
 
 

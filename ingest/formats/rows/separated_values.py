@@ -1,5 +1,5 @@
-"""Reads separated values (CSV, TSV) as records. A wrong quote in a CSV fails the file: later rows have no known
-beginning."""
+"""Reads separated values (CSV, TSV) as records. A CSV with a wrong quote fails as a whole, because nothing tells where
+later rows begin."""
 
 import csv
 import re
@@ -30,7 +30,7 @@ def read_header(path: Path) -> list[str]:
 
 
 def read_separated(path: Path, kept: Collection[str]) -> Iterator[NumberedRecord | Notice]:
-    """Every record, with its first line. `kept` names columns whose empty cells also become fields."""
+    """Every record, with its first line. Empty cells become fields only in the columns `kept`."""
     csv.field_size_limit(max(csv.field_size_limit(), MAX_CHARACTERS))  # of the whole process
     names = read_header(path)
     quoting: Literal[0, 3] = csv.QUOTE_MINIMAL
@@ -49,7 +49,7 @@ def read_separated(path: Path, kept: Collection[str]) -> Iterator[NumberedRecord
 
 
 def column_name(name: str) -> str:
-    """The name of a column in lower case, with `_` for all but letters and digits."""
+    """The name of a column in lower case, with `_` in place of everything but letters and digits."""
     name = name.strip().lower()
     return re.sub(r"\W+", "_", name).rstrip("_") or name
 
@@ -67,7 +67,7 @@ def _rows(path: Path, quoting: Literal[0, 3] = csv.QUOTE_MINIMAL) -> Iterator[tu
                     yield line, cells
                 line = reader.line_num + 1
     except csv.Error as error:
-        raise SourceFailed(CHUNKING_FAILED, f"line {line}: {error}; double the quotes within quotes") from error
+        raise SourceFailed(CHUNKING_FAILED, f"line {line}: {error}; write quotes inside quoted cells twice") from error
     except UnicodeDecodeError as error:
         is_utf16 = error.object.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
         remedy = "convert it to UTF-8: iconv -f UTF-16 -t UTF-8 OLD > NEW" if is_utf16 else TO_UTF8

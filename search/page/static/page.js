@@ -142,8 +142,6 @@ function modes() {
   return form.querySelectorAll("input[name=mode]");
 }
 
-
-
 async function context(link) {
   const hit = link.closest(".hit");
   const opened = hit.querySelector(".passages");

@@ -27,7 +27,7 @@ UNKNOWN = {NAME: "chunksink-markdown", "canonicalizer_version": "chunking_spec_v
         (lambda r: r[1]["metadata"].update(ordinal=5), "its ordinal is 5"),
         (lambda r: r[1]["metadata"].update(headings_path=[], chunk_path="/"), "has no headings_path"),
         (lambda r: r[1]["metadata"].update(chunk_path="/Other"), "does not begin with its headings"),
-        (lambda r: r[1].update(chunk_id="0" * 64), "does not follow from the formula"),
+        (lambda r: r[1].update(chunk_id="0" * 64), "does not match the formula"),
         (lambda r: r[1]["metadata"].update(token_count=1), "token_count is 1"),
         (lambda r: r[1].update(text="word " * 521), "over the hard maximum of 520"),
         (lambda r: r[1].update(document_id="other"), "different documents"),

@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
+from chromadb.api.models.Collection import Collection
 
 import chunksink.sinks.chroma.build as chroma_build
 from chunksink.settings.errors import ConfigError
@@ -33,13 +34,13 @@ def test_failed_removal_is_done_by_the_next_flush(build: ChromaBuild, monkeypatc
     new = family("a", ["new"], version="2")
     build.replace([new])
     with monkeypatch.context() as patch:
-        patch.setattr(ChromaBuild, "_delete", fail)
+        patch.setattr(Collection, "delete", fail)
         with pytest.raises(Transient):
             build.flush()
     assert len(hashes_in(build)) == 3, "both versions are there, none is missing"
     build.flush()
     assert hashes_in(build) == hashes_of([new])
-    monkeypatch.setattr(ChromaBuild, "_delete", fail)
+    monkeypatch.setattr(Collection, "delete", fail)
     assert build.flush() == [], "what is done is not done again"
 
 

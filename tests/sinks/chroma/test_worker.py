@@ -84,7 +84,7 @@ def test_death_of_the_worker_is_reported_and_confirmed_documents_stay(
     distant.flush()
     os.kill(distant._worker._process.pid, how)
     for call in (lambda: distant.replace(FEW), distant.flush, distant.count, lambda: hashes_in(distant)):
-        with pytest.raises(BuildBroken, match=f"was ended by signal {how.value}"):
+        with pytest.raises(BuildBroken, match=f"was killed by signal {how.value}"):
             call()
     distant.close()
     again = sink.open(signed.build_id)
