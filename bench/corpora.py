@@ -164,7 +164,7 @@ def _created_at(version: int) -> str:
 
 
 def natural_texts(count: int, words: int) -> tuple[list[str], list[str]]:
-    """Texts in which words are as frequent as in a language, and their vocabulary, the most frequent word first."""
+    """Texts whose word frequencies resemble a language's, and their vocabulary, the most frequent word first."""
     chance = random.Random(_SEED)
     vocabulary = list(dict.fromkeys(_vocabulary(chance)))
     weights = list(accumulate(1 / rank for rank in range(1, len(vocabulary) + 1)))

@@ -8,8 +8,8 @@ process.
 `make peers` creates that environment. chunksink itself does not need it. The output is one line of JSON: the seconds of
 the start (imports, model) and those of the work, from reading the chunks to the last document in Chroma. `unchanged`
 reads the chunks beforehand and never writes its store, so that only the record manager is compared. `edited` stores the
-first bus with generated vectors, and the second one as part of the start; the work is all others. `fill` creates the
-caches that `warm` reads. The loops store five fields of a chunk beside its text.
+first bus with generated vectors, and the second one as part of the start; the work is to store all others. `fill`
+creates the caches that `warm` reads. The loops store five fields of a chunk besides its text.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ import orjson
 
 ROOT = Path(__file__).resolve().parent.parent
 POSTGRES = ("-c", "shared_buffers=1GB")
-"""As docs/postgres.md advises: the index fits."""
+"""As docs/postgres.md advises: the index fits into these buffers."""
 PEERS = ROOT / ".peers" / "bin" / "python"
 NO_PEERS = "LangChain and LlamaIndex are not installed: `make peers`"
 
@@ -92,7 +92,7 @@ class Server:
 @contextmanager
 def served(*sinks: str, data: Path | None = None) -> Iterator[Mapping[str, Server]]:
     """Start the servers that these sinks need. This process and its children find Meilisearch and PostgreSQL in the
-    environment. With `data`, that folder has the files of the only server; otherwise nothing is left of them."""
+    environment. With `data`, the only server keeps its files in that folder; otherwise its files are deleted."""
     from tests.engines.servers import patched_environment, run_chroma, run_meilisearch, run_postgres
 
     servers: dict[str, Server] = {}

@@ -34,7 +34,7 @@ SHARE_OF_MEMORY = 0.7
 GRAPH_BYTES = 1000 * (384 * 4 + 2 * 16 * 4)
 """The memory of a thousand vectors in the graph, each with 384 numbers and 32 links of four bytes."""
 HOURS = 24
-"""The longest first build, and so the longest repair."""
+"""The longest first build. A repair may take as long, because it may write everything."""
 _BLOCKS = 2000
 
 
@@ -86,7 +86,7 @@ class Build:
 
 
 def simulate(chunks: float, encoders: int, embed: float, write: float) -> Build:
-    """`encoders` compute equal blocks; one writer takes each block as soon as it is ready and the last one is written.
+    """`encoders` compute equal blocks; one writer takes each block when it is ready and the block before it is written.
     `embed` and `write` are seconds for a thousand chunks."""
     block = chunks / 1000 / _BLOCKS
     free = [0.0] * min(encoders, _BLOCKS)

@@ -102,7 +102,7 @@ def _milliseconds(index: Index, text: str, mode: Mode) -> float:
 
 
 def questions(bus: Path, count: int, fewest: int = 2, most: int = 6) -> list[str]:
-    """Queries of distinct words, each of which is in one chunk, from chunks all over the bus."""
+    """Different queries. Each has random words of one chunk; the chunks are from all partitions."""
     chance = random.Random(5)
     files = sorted((bus / "canonical").glob("*.jsonl"))
     texts = [orjson.loads(line)["text"].split() for file in files for line in islice(file.open("rb"), 20)]

@@ -14,7 +14,7 @@ from bench.processes import NO_PEERS, PEERS, chunksink, peer, python
 
 FEW = 10_000
 CHANGED = 100  # families of ten chunks
-FEWEST = 10  # chunks
+APPENDED = 10  # chunks; a new source has as many
 OWN = "in a partition of their own"
 PLACES = {OWN: None, "in partitions of 1,000 chunks that are rewritten": None, "in the only partition": 1}
 """Where the changed chunks are, and the number of partitions; None for one partition for each 1,000 chunks."""
@@ -23,11 +23,11 @@ VALIDATE = "in the only partition, against `chunksink validate` of it"
 EDITED = 10  # chunks, each of another source
 EDITS = 5
 LANGCHAIN = "fts,chroma, against LangChain's index(), which fills Chroma alone"
-_LEAST = 0.01  # seconds: the difference of two times is not more exact
+_LEAST = 0.01  # seconds: a difference of two times is no more precise than this
 
 
 def measure_unchanged(case: Measurement) -> None:
-    """The start-up is that of a sync of an index of one chunk. LangChain's index() with its record manager is timed in
+    """Start-up is measured as a sync of an index of one chunk. LangChain's index() with its record manager is timed in
     its process, with the chunks in memory."""
     size = case.number("chunks")
     buses = {name: corpora.shared_bus(case.shared, chunks) for name, chunks in (("start-up", 1), ("sync", size))}
@@ -129,8 +129,8 @@ def measure_append(case: Measurement) -> None:
     took: dict[str, list[float]] = {"first": [], "new": [], "appended": []}
     peaks = []
     for number in range(2 * rounds + 1):
-        large, new = size + number // 2 * FEWEST, (number + 1) // 2
-        corpora.write_growing(bus, {0: large} | dict.fromkeys(range(1, new + 1), FEWEST), number)
+        large, new = size + number // 2 * APPENDED, (number + 1) // 2
+        corpora.write_growing(bus, {0: large} | dict.fromkeys(range(1, new + 1), APPENDED), number)
         python("bench.corpora", "cache", bus, home)
         ran = chunksink("sync", bus, home, sinks=sinks)
         took["first" if number == 0 else "new" if number % 2 else "appended"].append(ran.seconds)

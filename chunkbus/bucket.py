@@ -137,7 +137,7 @@ class BucketStorage:
         with suppress(FileNotFoundError):
             if self.read(name) == data:
                 return
-        raise StorageConflict(f"{self._at(name)} was written by another process meanwhile")
+        raise StorageConflict(f"another process has changed {self._at(name)} since it was read")
 
     def write(self, name: str, data: Content) -> None:
         import obstore

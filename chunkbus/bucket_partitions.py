@@ -64,7 +64,7 @@ class BucketRoot(BusRoot):
         return any(next(self.storage.entries(folder), None) for folder in ("manifest", "canonical"))
 
     @property
-    def how_to_keep_empty(self) -> str:
+    def how_to_create_empty(self) -> str:
         return f"write an empty object {self.address}/manifest/kept"
 
     def prepare(self) -> None:
@@ -158,7 +158,7 @@ class BucketRoot(BusRoot):
             self.storage.write_if_unchanged(manifest_name(key), manifest, version)
         except StorageConflict as error:
             raise PartitionLocked(
-                f"another writer committed partition {key} of {self.storage.address} meanwhile; run again"
+                f"another writer committed partition {key} of {self.storage.address} first; run again"
             ) from error
         present = {f"canonical/{entry.name}": entry for entry in self._chunks_of(key)}
         if present.pop(name, None) is None:  # another writer has removed it as old, before the manifest was committed

@@ -1,7 +1,7 @@
 """Groups the lines of a chunks file into stretches: neighbouring lines of one version of one family.
 
-Families and versions are hash numbers, equal in every process. They are computed once for each stretch, not for each
-chunk.
+Families and versions are identified by 64-bit hashes that are the same in every process. They are computed once for
+each stretch, not for each chunk.
 """
 
 import mmh3

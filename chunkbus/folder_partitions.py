@@ -83,7 +83,7 @@ class FolderRoot(BusRoot):
         return super()._why_missing if self.path.is_dir() else "there is no such folder"
 
     @property
-    def how_to_keep_empty(self) -> str:
+    def how_to_create_empty(self) -> str:
         return f"run `mkdir -p {self.manifests}`"
 
     def prepare(self) -> None:

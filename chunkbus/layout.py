@@ -94,7 +94,7 @@ class BusRoot(ABC):
 
     @property
     @abstractmethod
-    def how_to_keep_empty(self) -> str:
+    def how_to_create_empty(self) -> str:
         """For messages: how to create a root without partitions."""
 
     def require(self) -> "BusRoot":
@@ -124,7 +124,7 @@ class BusRoot(ABC):
         return ()
 
     def partition_keys(self) -> list[str]:
-        """The keys of all chunks files and manifests, sorted. In a bucket, uploads without a manifest do not count."""
+        """The keys of all chunks files and manifests, sorted. In a bucket, digest-named chunks need a manifest."""
         names = ((name, suffix) for folder, suffix in FOLDERS.items() for name in self._names(folder))
         keys = {name.removesuffix(suffix) for name, suffix in names if name.endswith(suffix)}
         return sorted(filter(is_partition_key, keys))

@@ -23,7 +23,7 @@ from chunksink.chunkbus.shortage import shortage
 from chunksink.chunkbus.wording import counted
 
 RULES_VERSION = 7
-"""Increase it when the same files may now have another result. All files are then read again."""
+"""Increase it when the result for the same files may change. All files are then read again."""
 
 _STRAY = "nothing reads this: chunks are canonical/KEY.jsonl, their manifest is manifest/KEY.manifest.json"
 

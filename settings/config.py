@@ -83,8 +83,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     precision: Annotated[
         Literal["auto", "float32", "bfloat16", "int8"],
         Meta(
-            description="`auto` (bfloat16 if the hardware can, else float32), `float32`, `bfloat16`, or `int8` (faster "
-            "and less precise)"
+            description="`auto` (bfloat16 if the hardware supports it, else float32), `float32`, `bfloat16`, or `int8` "
+            "(faster and less precise)"
         ),
     ] = "auto"
     long_texts: Annotated[

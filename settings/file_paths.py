@@ -43,7 +43,7 @@ def expand_user(path: str) -> str:
 
 
 def folder_inside_bus(chunks: str, home: str, sinks: Mapping[str, Mapping[str, Any]]) -> tuple[str, str] | None:
-    """`home` or a sink, if its folder is the bus root or inside a folder that only the bus uses; and a message."""
+    """The first of `home` and the sinks whose folder is the bus root or inside a folder of the bus; and a message."""
     if is_bucket(chunks):
         return None
     places = {"home": home} | {
