@@ -22,9 +22,9 @@ from chunksink.settings.config import Config
 from chunksink.wiring import existing_cache, status_of
 
 SHOWN = 3
-_SUMMARIES = {True: "Up to date", False: "Not up to date", None: "Not known if up to date"}
-_LETTERS = 20
-_RUNS = 5
+_SUMMARIES = {True: "Up to date", False: "Not up to date", None: "Unknown whether up to date"}
+_SHOWN_DEAD_LETTERS = 20
+_SHOWN_RUNS = 5
 
 
 def facts(status: HomeStatus) -> Iterator[ReportRow]:
@@ -182,7 +182,7 @@ def page_report(config: Config) -> Report:
     with State.existing(config.home_path) as state:
         refused, letters = _dead_letters(state)
     cache = list(_cache(config))
-    runs = map(_run, islice(past_runs(config.home_path), _RUNS))
+    runs = map(_run, islice(past_runs(config.home_path), _SHOWN_RUNS))
     pending = max((sink.pending for sink in status.sinks.values()), default=0)
     return Report(
         current=status.is_current,
@@ -214,7 +214,7 @@ def _dead_letters(state: State) -> tuple[int, list[ReportRow]]:
     rows = [
         ReportRow(f"{sink}: {letter.source or letter.family}", letter.reason, "bad")
         for sink, receipts in live.items()
-        for letter in receipts.dead_letters(_LETTERS)
+        for letter in receipts.dead_letters(_SHOWN_DEAD_LETTERS)
     ]
     rest = more(refused, len(rows), ": `chunksink dead-letters` lists them")
     return refused, [*rows, *(ReportRow("", f"and {line}") for line in rest)]

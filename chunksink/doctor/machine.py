@@ -72,7 +72,7 @@ def configuration(config: Config) -> str:
 def home(home: Path) -> str:
     _require_writable(home, "name another folder with --home")
     if not home.exists():
-        return f"{home} will be made"
+        return f"{home} does not exist yet; the first run creates it"
     if unusable := sorted(_unusable(home)):
         owner, names = _owner(home), some([f"{path} of {_owner(path)}" for path in unusable], _SHOWN)
         at = shlex.quote(str(home))
@@ -172,8 +172,8 @@ def endpoint(url: str, model: str, variable: str | None, option: str) -> str:
         raise CheckProblem(f"{address} does not answer: {reason}", start) from error
     if status in _GATEWAY_ERRORS:
         raise CheckProblem(f"{address} answers {status}", start)
-    key = f"nor was the key in {variable} tried, " if variable else ""
-    return f"{address} answers; {model} was not called, {key}since that may cost money"
+    untested = f"{model} and the key in {variable} were" if variable else f"{model} was"
+    return f"{address} answers; {untested} not tested, since that may cost money"
 
 
 def ray(config: Config) -> str:
