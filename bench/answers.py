@@ -23,7 +23,7 @@ SETS: Mapping[str, str] = {"rust-book": "rust-book/src", "uv": "uv/docs", "fasta
 MODES: tuple[Mode, ...] = ("keyword", "semantic", "hybrid")
 SPLITS = ("tune", "final")
 NDCG, SOURCES, FIRST = "nDCG@10", "nDCG@10 of sources", "right source first"
-_CHUNKS = 50  # of an answer, so that it has ten sections
+_CHUNKS = 50  # the limit of a search; usually enough for ten different sections
 
 
 def measure(case: Measurement) -> None:
@@ -90,19 +90,18 @@ def _place(judgement: Mapping[str, Any]) -> str:
 
 def _places(bus: Path) -> dict[str, str]:
     """The place of each chunk: the path of its source within the documentation, and the path of its headings."""
-    chunks = (orjson.loads(line) for file in (bus / "canonical").glob("*.jsonl") for line in file.open("rb"))
-    return {
-        one[
-            "chunk_id"
-        ]: f"{one['source']['source_uri'].partition('/')[2]}#{' > '.join(one['metadata']['headings_path'])}"
-        for one in chunks
-    }
+    places = {}
+    for file in (bus / "canonical").glob("*.jsonl"):
+        for chunk in map(orjson.loads, file.open("rb")):
+            source = chunk["source"]["source_uri"].partition("/")[2]
+            places[chunk["chunk_id"]] = f"{source}#{' > '.join(chunk['metadata']['headings_path'])}"
+    return places
 
 
 CASES = (
     Case(
         "answers",
-        f"{NDCG} of sections: 180 questions about three documentation sets, half of them kept aside",
+        f"{NDCG} of sections: 180 questions about three documentation sets, half of them held out",
         tuple(Figure(f"{name}, {mode}, {split}", NDCG) for name in SETS for mode in MODES for split in SPLITS),
         measure,
         {},

@@ -2,9 +2,9 @@
 
     python -m bench.bare_loops BUS FOLDER chroma meilisearch
 
-A bare loop sends what a sink sends, in batches as large as the engine likes, waits until the engine says that it is
-done, and checks, removes and records nothing. Documents and vectors are ready beforehand. As a program it runs the
-loops that are named, at once, and prints the seconds of the last to end.
+A bare loop sends what a sink sends, in large batches, and waits until the engine says that it is done. It checks,
+removes and records nothing. Documents and vectors are ready beforehand. As a program it runs the named loops at the
+same time, and prints the seconds of the slowest.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""New processes that need a vector or a few, against the import of sentence_transformers alone."""
+"""Commands in new processes that compute few vectors, against the import of sentence_transformers alone."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _first_answer(bus: Path, home: Path) -> float:
 CASES = (
     Case(
         "cold",
-        "commands in new processes, in the time of `import sentence_transformers`",
+        "commands in new processes, against `import sentence_transformers` alone",
         (
             Figure(SEARCH, "of its time", at_most=0.20),
             Figure(EDIT, "of its time", at_most=0.40),

@@ -37,7 +37,7 @@ from chunksink.sinks.projection import project_family
 DIMENSIONS = 384
 FAMILY = 10
 SINKS = ("fts", "jsonl", "chroma")
-"""Those that need no server: of the home that several cases share."""
+"""The sinks of the home that several cases share. None needs a server."""
 CREATED_AT = datetime(2026, 1, 1, tzinfo=UTC)
 _TYPES: dict[FieldType, str] = {
     "string": "project owner ticket",
@@ -164,7 +164,7 @@ def _created_at(version: int) -> str:
 
 
 def natural_texts(count: int, words: int) -> tuple[list[str], list[str]]:
-    """Texts in which words are as frequent as in a language, and their vocabulary, the most frequent word first."""
+    """Texts whose word frequencies resemble a language's, and their vocabulary, the most frequent word first."""
     chance = random.Random(_SEED)
     vocabulary = list(dict.fromkeys(_vocabulary(chance)))
     weights = list(accumulate(1 / rank for rank in range(1, len(vocabulary) + 1)))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 LIBRARY = "SentenceTransformer.encode"
 AUTO, FLOAT32, INT8 = "auto", "float32", "int8"
 _OLD_PROCESSOR = {"ONEDNN_MAX_CPU_ISA": "AVX2", "ATEN_CPU_CAPABILITY": "avx2", "MKL_ENABLE_INSTRUCTIONS": "AVX2"}
-"""As OpenVINO and torch are kept from newer instructions."""
+"""Keeps OpenVINO and torch from using newer instructions."""
 
 
 def measure(case: Measurement) -> None:
@@ -83,7 +83,7 @@ CASES = (
     ),
     Case(
         "embeddings-avx2",
-        "the same without bfloat16 and VNNI: both are kept to AVX2",
+        "the same without bfloat16 and VNNI: both libraries are limited to AVX2",
         (
             Figure(f"{FLOAT32}, even lengths", at_least=1.25),
             Figure(f"{INT8}, even lengths", at_least=2),

@@ -191,7 +191,7 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("cases", nargs="*", metavar="CASE")
     parser.add_argument("--size", choices=SIZES, default="small")
-    parser.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE", help="other parameters than the size's")
+    parser.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE", help="replace parameters of the size")
     parser.add_argument("--data", type=Path, help="folder of public documents and judgements [CHUNKSINK_SHARED_DATA]")
     parser.add_argument("--into", type=Path, help="the file of results to add to")
     parser.add_argument("--list", action="store_true", help="name the cases, their goals and parameters")

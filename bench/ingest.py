@@ -70,7 +70,7 @@ CASES = (
     ),
     Case(
         "ingest",
-        "`chunksink ingest` of small Markdown files: again where none changed, and many more",
+        "`chunksink ingest` of small Markdown files: a second time without changes, and many more files",
         (
             Figure("second ingest of 10,000 unchanged files", "s", at_most=2),
             Figure("memory of many files against 10,000", at_most=1.2),

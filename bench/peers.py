@@ -6,10 +6,10 @@ process.
     .peers/bin/python -m bench.peers langchain|llamaindex cold|fill|warm BUS WORK_FOLDER [--model FOLDER]
 
 `make peers` creates that environment. chunksink itself does not need it. The output is one line of JSON: the seconds of
-the start (imports, model) and of the work, which is from reading the chunks to the last document in Chroma. For
-`unchanged` reading does not count, and its store is never written, so that only the record manager is compared.
-`edited` stores the first bus with generated vectors and starts with the second one; the work is all others. `fill`
-creates the caches that `warm` reads. The loops store five fields of a chunk beside its text.
+the start (imports, model) and those of the work, from reading the chunks to the last document in Chroma. `unchanged`
+reads the chunks beforehand and never writes its store, so that only the record manager is compared. `edited` stores the
+first bus with generated vectors, and the second one as part of the start; the work is to store all others. `fill`
+creates the caches that `warm` reads. The loops store five fields of a chunk besides its text.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def main() -> None:
     parser.add_argument("what", choices=["unchanged", "edited", "cold", "fill", "warm"])
     parser.add_argument("bus", type=Path)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--model", help="a model's folder; without it vectors are drawn from hashes")
+    parser.add_argument("--model", help="a model's folder; without it vectors are generated from hashes")
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
     started = time.perf_counter()
@@ -63,7 +63,7 @@ def chunks(bus: Path) -> Iterator[dict[str, Any]]:
 
 
 def metadata(chunk: dict[str, Any]) -> dict[str, Any]:
-    """The fields that an answer is shown with."""
+    """The fields that are shown with a hit."""
     return {
         "source": chunk["provenance"]["source_uri"],
         "document_id": chunk["document_id"],

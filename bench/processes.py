@@ -16,7 +16,7 @@ import orjson
 
 ROOT = Path(__file__).resolve().parent.parent
 POSTGRES = ("-c", "shared_buffers=1GB")
-"""As docs/postgres.md advises: the index fits."""
+"""As docs/postgres.md advises: the index fits into these buffers."""
 PEERS = ROOT / ".peers" / "bin" / "python"
 NO_PEERS = "LangChain and LlamaIndex are not installed: `make peers`"
 
@@ -44,7 +44,7 @@ class Ran:
     seconds: float
     cpu: float
     peak_mb: float
-    """Of the largest process in it, as the system accounts it."""
+    """The peak memory of its largest process."""
     printed: str
 
     @property
@@ -56,7 +56,7 @@ class Ran:
 def run(command: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> Ran:
     """Run a command from the checkout. If it fails, end this program."""
     words = [str(word) for word in command]
-    with tempfile.TemporaryFile() as errors:  # no pipe, because nobody reads it meanwhile
+    with tempfile.TemporaryFile() as errors:  # not a pipe, which nothing would read meanwhile
         done = subprocess.run(
             [sys.executable, "-I", "-S", "-c", _LAUNCHER, *words],
             stdout=subprocess.PIPE,
@@ -92,7 +92,7 @@ class Server:
 @contextmanager
 def served(*sinks: str, data: Path | None = None) -> Iterator[Mapping[str, Server]]:
     """Start the servers that these sinks need. This process and its children find Meilisearch and PostgreSQL in the
-    environment. With `data`, that folder has the files of the only server; otherwise nothing is left of them."""
+    environment. With `data`, the only server keeps its files in that folder; otherwise its files are deleted."""
     from tests.engines.servers import patched_environment, run_chroma, run_meilisearch, run_postgres
 
     servers: dict[str, Server] = {}

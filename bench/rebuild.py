@@ -118,7 +118,7 @@ def _peer(case: Measurement, name: str, bus: Path, size: int, filled: Path | Non
 CASES = (
     Case(
         "rebuild-cold",
-        "a rebuild of fts and Chroma that computes all vectors, against the others' loops that fill Chroma alone",
+        "a rebuild of fts and Chroma that computes vectors, against LangChain and LlamaIndex, which fill Chroma alone",
         (
             *(Figure(f"auto, as fast as {name}", at_least=2.5) for name in NAMES),
             *(Figure(f"int8, as fast as {name}", at_least=3.3) for name in NAMES),

@@ -23,7 +23,7 @@ VARIANTS: Mapping[str, Mapping[str, str]] = {
     "bfloat16, truncated": {"precision": "bfloat16", "long_texts": "truncate"},
 }
 ENGINES = {"fts": "fts,chroma", "Meilisearch": "meilisearch,chroma", "PostgreSQL": "postgres"}
-"""The sinks with which each engine finds words; Chroma finds the vectors, or PostgreSQL itself."""
+"""The sinks that are used with each keyword engine. Chroma searches vectors, except for PostgreSQL, which does both."""
 
 
 def measure(case: Measurement) -> None:

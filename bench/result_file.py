@@ -1,4 +1,4 @@
-"""Writes files of results, so that the difference between two commits can be read."""
+"""Writes files of results with one value per line, so that a diff between two commits is readable."""
 
 from __future__ import annotations
 

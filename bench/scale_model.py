@@ -1,4 +1,4 @@
-"""What an index of a million to ten thousand million chunks takes, from the unit costs in the newest results.
+"""What an index of a million to ten billion chunks needs, from the unit costs in the newest results.
 
     python -m bench.scale_model [--embed SECONDS] [--units FILE]
 
@@ -27,14 +27,14 @@ INDEXES: Mapping[str, tuple[str, ...]] = {
     "Meilisearch and Chroma": ("meilisearch", "chroma"),
     "PostgreSQL": ("postgres",),
 }
-CORES, MEMORY, DISK = 8, 32 * 2**30, 2**40
-"""Of a machine that has one home and its engines."""
+MEMORY, DISK = 32 * 2**30, 2**40
+"""Of a machine for one home and its engines, in bytes."""
 SHARE_OF_MEMORY = 0.7
-"""For the vectors' graph. The rest is for queries, the file cache and the system."""
+"""The share for the graph of vectors. The rest is for queries, the file cache and the system."""
 GRAPH_BYTES = 1000 * (384 * 4 + 2 * 16 * 4)
-"""Of a thousand vectors in memory: 384 numbers, and two links to each of 16 neighbours."""
+"""The memory of a thousand vectors in the graph, each with 384 numbers and 32 links of four bytes."""
 HOURS = 24
-"""The longest first build, and so the longest repair."""
+"""The longest first build. A repair may take as long, because it may write everything."""
 _BLOCKS = 2000
 
 
@@ -55,7 +55,7 @@ class Units:
         return self.figures["validate"] + max(self.figures[f"load {sink}"] for sink in sinks)
 
     def on_disk(self, sinks: Sequence[str]) -> float:
-        """Of a home and its engines, with three generations, as during a rebuild: previous, live and new."""
+        """The bytes of a home and its engines during a rebuild, with three generations: previous, live and new."""
         engines = sum(self.figures[f"{sink}, bytes"] for sink in sinks)
         return self.figures["vector cache, bytes"] + self.figures["records of a home, bytes"] + 3 * engines
 
@@ -67,7 +67,7 @@ def measured_on(file: Path) -> str:
 
 
 def limits(units: Units, sinks: Sequence[str]) -> dict[str, float]:
-    """The most chunks of one home, for each limiting resource."""
+    """The largest number of chunks in one home, for each limiting resource."""
     return {
         "memory": 1000 * MEMORY * SHARE_OF_MEMORY / GRAPH_BYTES,
         "disk": 1000 * DISK / units.on_disk(sinks),
@@ -86,7 +86,7 @@ class Build:
 
 
 def simulate(chunks: float, encoders: int, embed: float, write: float) -> Build:
-    """`encoders` compute equal blocks; one writer takes each block as soon as it is ready and the last one is written.
+    """`encoders` compute equal blocks; one writer takes each block when it is ready and the block before it is written.
     `embed` and `write` are seconds for a thousand chunks."""
     block = chunks / 1000 / _BLOCKS
     free = [0.0] * min(encoders, _BLOCKS)

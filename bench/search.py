@@ -1,4 +1,4 @@
-"""How long one search after another takes in Python, and what share of the nearest documents it finds."""
+"""The latency of single searches in Python, and the share of the nearest documents that they find."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _milliseconds(index: Index, text: str, mode: Mode) -> float:
 
 
 def questions(bus: Path, count: int, fewest: int = 2, most: int = 6) -> list[str]:
-    """Queries of distinct words, each of which is in one chunk, from chunks all over the bus."""
+    """Different queries. Each has random words of one chunk; the chunks are from all partitions."""
     chance = random.Random(5)
     files = sorted((bus / "canonical").glob("*.jsonl"))
     texts = [orjson.loads(line)["text"].split() for file in files for line in islice(file.open("rb"), 20)]
@@ -115,14 +115,14 @@ def questions(bus: Path, count: int, fewest: int = 2, most: int = 6) -> list[str
 CASES = (
     Case(
         "search",
-        "`Index.search` of fts and embedded Chroma, ten hits, vector of the question computed",
+        "`Index.search` in fts and embedded Chroma, ten hits; the question's vector is computed or known",
         (Figure(f"{COMPUTED}, p50", "ms", at_most=100), Figure(f"{KNOWN}, p50", "ms", at_most=60)),
         measure,
         {"chunks": (20_000, 100_000), "queries": (100, 300)},
     ),
     Case(
         "search-postgres",
-        "the same of PostgreSQL, which finds words and vectors",
+        "the same in PostgreSQL, which finds words and vectors",
         (
             Figure(f"{COMPUTED}, p50", "ms"),
             Figure(f"{COMPUTED}, p95", "ms", at_most=60),
@@ -133,14 +133,14 @@ CASES = (
     ),
     Case(
         "recall",
-        "real text: the share of the exact nearest hundred chunks that a search finds, and how long one takes",
+        "real text: the share of the hundred nearest chunks that a search finds, and the time of a search",
         (Figure(RECALL, "of them", at_least=0.995), Figure(LATENCY, "ms")),
         measure_recall,
         {"chunks": (2_000, 100_000), "sink": ("chroma", "chroma")},
     ),
     Case(
         "spans",
-        "eight OpenTelemetry spans that are off, more than a search has",
+        "the cost of eight disabled OpenTelemetry spans, more than a search has",
         (Figure("of a keyword search's time", "of 1", at_most=0.01),),
         measure_spans,
         {"chunks": (1_000, 20_000)},

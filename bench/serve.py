@@ -1,4 +1,4 @@
-"""How soon `chunksink serve` answers a fixed rate of requests.
+"""How fast `chunksink serve` answers at a fixed rate of requests.
 
 The vectors of the index are generated. Queries are encoded by the real model, so the cost is real but the semantic hits
 are arbitrary. Requests arrive at a fixed rate, whether or not earlier ones are answered, and are timed from the moment
@@ -58,7 +58,7 @@ def _server(command: Sequence[str]) -> Iterator[str]:
         until = time.monotonic() + START_SECONDS
         while httpx.get(f"{address}readyz", timeout=60, trust_env=False).json()["status"] != "ok":
             if time.monotonic() > until:
-                raise SystemExit("the server does not get ready")
+                raise SystemExit("the server did not become ready")
             time.sleep(0.2)
         yield address
     finally:
@@ -99,7 +99,7 @@ async def _load(addresses: Sequence[str], queries: Sequence[str], rate: float) -
 
 
 class _Client:
-    """Requests over kept connections. A client library would take a tenth of the processors from the server."""
+    """Requests over keep-alive connections. A client library would take a tenth of the CPU time from the server."""
 
     def __init__(self, address: str) -> None:
         self._address = urlsplit(address)

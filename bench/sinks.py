@@ -40,10 +40,10 @@ class Loaded:
     load: float
     replace: float
     edit: float
-    """Of one document in each of those families."""
+    """Seconds to change one document in each of the replaced families."""
     bare: float
     batches: int
-    """Of Meilisearch's own work, while families were replaced."""
+    """The number of batches that Meilisearch processed while families were replaced."""
 
 
 def measure(case: Measurement) -> None:
@@ -183,7 +183,7 @@ def _batches(engine: str) -> int:
 CASES = (
     Case(
         "sinks",
-        "loading a sink, in the time of a bare loop of the same engine's calls",
+        "loading a sink, against a bare loop of the same engine's calls",
         (
             *(Figure(engine, "of its time", at_most=1.18) for engine in ENGINES),
             *(Figure(_EDITED + engine, "of its time", at_most=0.35) for engine in ENGINES),
@@ -194,7 +194,7 @@ CASES = (
     ),
     Case(
         "fields",
-        "ten custom fields: loading, in bare loops' time, with them against without; facets in fts, processor time",
+        "ten custom fields: loading with them against without (both against bare loops); processor time of fts facets",
         (
             *(Figure(engine, "of its time", at_most=1.1) for engine in FIELDS_IN),
             *(Figure(name, "ms", at_most=60) for name in FACETS),

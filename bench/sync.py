@@ -14,24 +14,24 @@ from bench.processes import NO_PEERS, PEERS, chunksink, peer, python
 
 FEW = 10_000
 CHANGED = 100  # families of ten chunks
-FEWEST = 10  # chunks
+APPENDED = 10  # chunks; a new source has as many
 OWN = "in a partition of their own"
 PLACES = {OWN: None, "in partitions of 1,000 chunks that are rewritten": None, "in the only partition": 1}
-"""Where they change, and the number of partitions where it is not one for each 1,000 chunks."""
+"""Where the changed chunks are, and the number of partitions; None for one partition for each 1,000 chunks."""
 SINKS = ("fts,chroma", "fts,jsonl")
 VALIDATE = "in the only partition, against `chunksink validate` of it"
 EDITED = 10  # chunks, each of another source
 EDITS = 5
 LANGCHAIN = "fts,chroma, against LangChain's index(), which fills Chroma alone"
-_LEAST = 0.01  # seconds: the difference of two times is not more exact
+_LEAST = 0.01  # seconds: a difference of two times is no more precise than this
 
 
 def measure_unchanged(case: Measurement) -> None:
-    """The start-up is that of a sync of an index of one chunk. LangChain's index() with its record manager is timed in
+    """Start-up is measured as a sync of an index of one chunk. LangChain's index() with its record manager is timed in
     its process, with the chunks in memory."""
     size = case.number("chunks")
     buses = {name: corpora.shared_bus(case.shared, chunks) for name, chunks in (("start-up", 1), ("sync", size))}
-    # No copies of homes that other cases use: another process may have written to a copy, so spot checks would be due.
+    # Not copies of the shared homes: in a copy, a sync cannot rule out other writers, so it makes spot checks.
     homes = {name: corpora.built_home(case.scratch, bus, *corpora.SINKS) for name, bus in buses.items()}
     candidates: dict[str, Callable[[], float]] = {}
     for sinks in SINKS:
@@ -129,8 +129,8 @@ def measure_append(case: Measurement) -> None:
     took: dict[str, list[float]] = {"first": [], "new": [], "appended": []}
     peaks = []
     for number in range(2 * rounds + 1):
-        large, new = size + number // 2 * FEWEST, (number + 1) // 2
-        corpora.write_growing(bus, {0: large} | dict.fromkeys(range(1, new + 1), FEWEST), number)
+        large, new = size + number // 2 * APPENDED, (number + 1) // 2
+        corpora.write_growing(bus, {0: large} | dict.fromkeys(range(1, new + 1), APPENDED), number)
         python("bench.corpora", "cache", bus, home)
         ran = chunksink("sync", bus, home, sinks=sinks)
         took["first" if number == 0 else "new" if number % 2 else "appended"].append(ran.seconds)
@@ -152,7 +152,7 @@ def _beyond(whole: list[float], start: list[float]) -> float:
 CASES = (
     Case(
         "sync-unchanged",
-        "a sync with nothing to do, beyond the start-up of the process, and against LangChain's index()",
+        "a sync without changes: its time after the start-up of the process, and against LangChain's index()",
         (
             *(Figure(f"{sinks}, against LangChain's index()", at_least=50) for sinks in SINKS),
             *(Figure(f"{sinks}, beyond start-up", "s", at_most=0.5) for sinks in SINKS),
@@ -162,7 +162,7 @@ CASES = (
     ),
     Case(
         "sync-changed",
-        "100 sources changed in many chunks: the sync's time against the same in 10,000 chunks (fts)",
+        "a sync of 100 changed sources among many chunks, against the same among 10,000 chunks (fts)",
         (
             *(Figure(place, "of its time", at_most=1.3) for place in PLACES),
             Figure(VALIDATE, "of its time", at_most=2),

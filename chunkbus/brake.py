@@ -1,14 +1,14 @@
-"""How large a loss one run may cause without permission.
+"""How much one run may remove without permission.
 
-Sync and rebuild use all of these limits. Ingest uses those of chunks and of shrunk sources, and has stricter rules for
-files and folders that are suddenly empty.
+Sync and rebuild use all of these limits. Ingest does not use `LEAST_SOURCES`, and has stricter rules for files and
+folders that are suddenly empty.
 """
 
 LEAST_SOURCES = 10
 LEAST_CHUNKS = 100
-"""These limits never stop a run that loses fewer than `LEAST_SOURCES` sources and fewer than `LEAST_CHUNKS` chunks."""
+"""A run that loses fewer sources and fewer chunks than these never needs permission."""
 LARGEST_SHARE = 0.2
-"""Nor a run that loses at most this share of all sources, and of all chunks."""
+"""A run that loses at most this share of all sources and of all chunks needs no permission either."""
 SHRUNK_DIVISOR = 4
 """A source counts as shrunk if it keeps less than a quarter of its chunks."""
 

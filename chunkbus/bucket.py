@@ -137,7 +137,7 @@ class BucketStorage:
         with suppress(FileNotFoundError):
             if self.read(name) == data:
                 return
-        raise StorageConflict(f"{self._at(name)} was written by another process meanwhile")
+        raise StorageConflict(f"another process has changed {self._at(name)} since it was read")
 
     def write(self, name: str, data: Content) -> None:
         import obstore
@@ -162,9 +162,9 @@ class BucketStorage:
         return f"{self.address}/{name}" if name else self.address
 
     def _call(self, name: str, request: Callable[[], T]) -> T:
-        """Runs a request in another thread and waits for it. In this one, Ctrl-C would have no effect until its end.
+        """Runs a request in another thread, because Ctrl-C would not interrupt a request in this one.
 
-        Replaces obstore's errors, which may show addresses with a signature.
+        Replaces obstore's errors, which may show signed URLs.
         """
         from obstore.exceptions import BaseError
 
@@ -192,7 +192,7 @@ class BucketStorage:
         if _DENIED.search(message):
             return StorageDenied(
                 f"{at}: access denied ({detail}). Set valid credentials in the environment, such as "
-                f"{_VARIABLES[self.address.partition(':')[0]]}, or give the present ones permission for this request"
+                f"{_VARIABLES[self.address.partition(':')[0]]}, or grant the current ones permission for this request"
             )
         return StorageError(
             f"{at}: the object storage does not answer as expected ({detail}). Check its endpoint and the network, "
@@ -216,7 +216,7 @@ def _entry(name: str, meta: "ObjectMeta") -> Entry:
 
 
 def _condition(version: str) -> "PutMode":
-    """From the result of `read_version`: a tag, a space, and a generation, which only some providers have."""
+    """Splits a version of `read_version` into tag and generation, which only some providers have."""
     tag, _, generation = version.partition(" ")
     return {"e_tag": tag, "version": generation} if generation else {"e_tag": tag}
 
@@ -227,7 +227,7 @@ def _code_of(error: Exception) -> str:
 
 
 def _reason(message: str) -> str:
-    """obstore's message without addresses and its debugging part."""
+    """obstore's message without addresses and debugging details."""
     first = message.partition("\n\nDebug source")[0]
     status = _STATUS.search(first)
     return status[1] if status else first.rpartition(" - ")[2][:200]

@@ -27,8 +27,8 @@ from chunksink.chunkbus.partition_cache import PartitionCache
 from chunksink.chunkbus.storage import Entry
 
 KEPT = timedelta(hours=24)
-"""A commit removes chunks files that its manifest does not name and that are older than the commit by more than this. A
-slow writer may still commit younger ones."""
+"""A commit removes chunks files that its manifest does not name, but only if they are older than this. A slow writer
+may still commit younger ones."""
 
 _REMEMBERED_MANIFESTS = 1000
 _NAMED_BY_DIGEST = re.compile(r"(?P<key>.+)\.[0-9a-f]{64}\.jsonl")
@@ -64,7 +64,7 @@ class BucketRoot(BusRoot):
         return any(next(self.storage.entries(folder), None) for folder in ("manifest", "canonical"))
 
     @property
-    def how_to_keep_empty(self) -> str:
+    def how_to_create_empty(self) -> str:
         return f"write an empty object {self.address}/manifest/kept"
 
     def prepare(self) -> None:
@@ -158,7 +158,7 @@ class BucketRoot(BusRoot):
             self.storage.write_if_unchanged(manifest_name(key), manifest, version)
         except StorageConflict as error:
             raise PartitionLocked(
-                f"another writer committed partition {key} of {self.storage.address} meanwhile; run again"
+                f"another writer committed partition {key} of {self.storage.address} first; run again"
             ) from error
         present = {f"canonical/{entry.name}": entry for entry in self._chunks_of(key)}
         if present.pop(name, None) is None:  # another writer has removed it as old, before the manifest was committed
@@ -169,11 +169,11 @@ class BucketRoot(BusRoot):
         self.refresh()
 
     def _remove_old(self, key: str, names: Iterable[str], manifest: bytes) -> None:
-        """Removes the old ones of these chunks files. Their age is measured by the clock of the server."""
+        """Removes those of these chunks files that are old by the server's clock."""
         for name in names:
             committed = self.storage.stat(manifest_name(key))
             if self.storage.read(manifest_name(key)) != manifest:
-                return  # a later writer does it, and may need them
+                return  # a later commit may use these files; it removes old ones itself
             if self.storage.stat(name).modified < committed.modified - KEPT:
                 self.storage.remove(name)
 

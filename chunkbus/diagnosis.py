@@ -50,7 +50,7 @@ def first_in_future(stamps: Iterable[str]) -> str | None:
 
 def time_in_future(name: str, stamp: str) -> Problem:
     """Only a warning, because this machine's clock must not decide whether a partition is accepted."""
-    effect = "Versions of its sources that are dated before that time count as older, even if they are written later"
+    effect = "Until that time, newer versions of its sources count as older"
     detail = f"{name} is in the future: {stamp!r:.60}. {effect}"
     return Problem(findings.TIME_IN_FUTURE, detail, Severity.WARNING)
 

@@ -1,7 +1,7 @@
 """Groups the lines of a chunks file into stretches: neighbouring lines of one version of one family.
 
-Families and versions are hash numbers, equal in every process. They are computed once for each stretch, not for each
-chunk.
+Families and versions are identified by 64-bit hashes that are the same in every process. They are computed once for
+each stretch, not for each chunk.
 """
 
 import mmh3
@@ -27,7 +27,7 @@ class StretchCounter:
         self._key: tuple[object, ...] = ()
 
     def add(self, chunk: Chunk, line: int) -> None:
-        """Takes a valid chunk."""
+        """Adds a valid chunk to the current stretch, or starts a new one."""
         own, tenant, expected = chunk.parent_id, chunk.tenant_id, chunk.chunk_count
         metadata = chunk.metadata
         if metadata is not None:
@@ -63,7 +63,7 @@ class StretchCounter:
             row[_EXPECTED] = min(expected, _LARGEST)
 
     def skip(self) -> None:
-        """Takes a refused line, which belongs to no stretch."""
+        """Ends the current stretch, because a refused line belongs to none."""
         self._key = ()
 
 

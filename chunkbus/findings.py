@@ -25,7 +25,7 @@ def has_error(problems: tuple[Problem, ...]) -> bool:
 
 @dataclass(frozen=True)
 class Finding:
-    """A problem and its place. A partition with an error is not accepted: what is indexed of it stays unchanged."""
+    """A problem and its place. A partition with an error is not accepted: its indexed documents stay unchanged."""
 
     code: str
     severity: Severity
@@ -125,7 +125,7 @@ MEANINGS: dict[str, tuple[str, str]] = {
         "keep one of them, or make the ids differ, for example by deriving them from document, place and text",
     ),
     MANIFEST_MISMATCH: (
-        "the manifest's key is not that of its name, or its counts differ from the chunks file, because lines were "
+        "the manifest's key differs from its file name, or its counts differ from the chunks file, because lines were "
         "lost or added (a warning if only its number of documents is too small)",
         _AGAIN,
     ),
@@ -150,8 +150,8 @@ MEANINGS: dict[str, tuple[str, str]] = {
     ),
     TIME_IN_FUTURE: (
         "(a warning, once for each partition) a `created_at`, or the `at` of a tombstone, was more than five minutes "
-        "ahead of this machine's clock when the partition was read. Versions and tombstones of the same source that "
-        "are dated before that time count as older, even if they are written later",
+        "ahead of this machine's clock when the partition was read. Until the given time, newer versions and "
+        "tombstones of the same source count as older",
         "write times with a zone, e.g. 2026-07-14T09:00:00+05:30, since a time without one is UTC; or set the clock "
         "right; then write the partition again",
     ),

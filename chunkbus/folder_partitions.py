@@ -1,12 +1,12 @@
 """Partitions in a folder: a kill at any point leaves either the old or the new version complete.
 
 <root>/canonical/<key>.jsonl               the chunks of a partition
-<root>/canonical/.<key>.<sha256>.jsonl     new chunks until they have their own name
+<root>/canonical/.<key>.<sha256>.jsonl     new chunks that wait for their final name
 <root>/manifest/<key>.manifest.json        its manifest; the rename onto this name is the commit
 
 New chunks are written under a name that readers ignore, then wait under a name with their checksum. Renaming the
-manifest is the commit. Then the chunks get their own name. If a kill prevents that, readers use the waiting file, whose
-checksum is in the manifest, and the next writer finishes the rename.
+manifest is the commit. Then the chunks get their final name. If a kill prevents that, readers use the waiting file,
+whose checksum is in the manifest, and the next writer finishes the rename.
 """
 
 import errno
@@ -75,7 +75,7 @@ class FolderRoot(BusRoot):
         if self.path.is_file():
             return f"{self.address} is a file: name the folder that contains canonical/ and manifest/"
         if self.path.name in FOLDERS and FolderRoot(self.path.parent).exists:
-            return f"{self.address} is a part of the folder of chunks: name its parent, {self.path.parent}"
+            return f"{self.address} is inside the chunks folder: name its parent, {self.path.parent}"
         return None
 
     @property
@@ -83,7 +83,7 @@ class FolderRoot(BusRoot):
         return super()._why_missing if self.path.is_dir() else "there is no such folder"
 
     @property
-    def how_to_keep_empty(self) -> str:
+    def how_to_create_empty(self) -> str:
         return f"run `mkdir -p {self.manifests}`"
 
     def prepare(self) -> None:
@@ -107,7 +107,7 @@ class FolderRoot(BusRoot):
         return None if newest is None else newest / 1e9
 
     def committed(self) -> frozenset[object]:
-        """Goes by path, so replaced folders, links and network disks need no special case."""
+        """Reads the folder by its path each time, so replaced folders, links and network disks need no special case."""
         folder = os.stat(self.manifests)  # noqa: PTH116 (its error has the file's name, which `watch` reports)
         found: set[object] = {(folder.st_dev, folder.st_ino)}
         with os.scandir(self.manifests) as entries:
@@ -138,9 +138,9 @@ class FolderRoot(BusRoot):
             return manifest, os.fstat(file.fileno()).st_size
 
     def open(self, key: str) -> tuple[BinaryIO, bytes | None]:
-        """A writer renames the manifest first, then the chunks. In between they are in the waiting file, which is tried
-        first. So if the manifest is the same before and after opening, it belongs to the opened file. Without a
-        readable manifest, the file under its own name is opened."""
+        """A commit renames the manifest first, then the waiting file to its final name. So the waiting file is tried
+        first, and if the manifest is the same before and after opening the chunks, they belong together. Without a
+        readable manifest, only the final name is tried."""
         path = self.manifest_file(key)
         while True:
             # The manifest stays open, so that no later manifest can reuse its inode.
@@ -178,7 +178,7 @@ def _described(signatures: list[Signature]) -> str:
 
 
 def _open_chunks(root: FolderRoot, key: str, manifest: bytes | None) -> BinaryIO | None:
-    """The manifest's waiting file, else the file under its own name. None if neither exists."""
+    """The manifest's waiting file, else the file under its final name. None if neither exists."""
     checksum = committed_checksum(manifest)
     if checksum is not None:
         waiting = _open_or_none(root.waiting_file(key, checksum))

@@ -22,8 +22,8 @@ _HEX64 = re.compile("[0-9a-f]{64}")
 
 
 def unicode_forms(text: str) -> list[str]:
-    """The text as it is, and in both Unicode forms. macOS stores accents in file names otherwise than keyboards type
-    them."""
+    """The text as it is, and in both Unicode forms. macOS stores accents in file names differently from what keyboards
+    type."""
     return list(dict.fromkeys([text, normalize("NFC", text), normalize("NFD", text)]))
 
 

@@ -21,6 +21,7 @@ from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.record_checks import MAX_LINE_BYTES, examine_line
 from chunksink.chunkbus.scan import BlockReport
 from chunksink.chunkbus.store import explained
+from chunksink.chunkbus.wording import counted
 
 # Lines are numbered across all partitions. Stretches of one version are compared across partitions (`scope` -1) if they
 # have a source checksum. Without one, an edit does not change the `version` number, so equal numbers in two partitions
@@ -75,8 +76,8 @@ order by version, scope, partition, first
 
 @dataclass(frozen=True)
 class OutdatedVersions:
-    """The chunks of one source that have another source_checksum than the source's last chunk in the file. `line` is
-    the first of them."""
+    """The chunks of one source whose source_checksum differs from that of its last chunk in the file. `line` is the
+    first of them."""
 
     line: int
     source: str
@@ -96,7 +97,7 @@ class SplitFamily:
 
 
 @dataclass(frozen=True)
-class _Share:
+class _Part:
     """The part of one version of a family in one partition: where it begins, and the hash numbers of its ids."""
 
     key: str
@@ -179,20 +180,20 @@ class Inventory:
         return min(int(count) for (count,) in counts)
 
     def split_families(self, root: BusRoot) -> Iterator[SplitFamily]:
-        """Versions that are incomplete in a partition. It has fewer ids than the `chunk_count`, or shares no id with
-        another partition that has the same version. (Partitions that share an id are copies.)
+        """The incomplete parts of versions: those with fewer ids than the `chunk_count`, and those that have no id in
+        common with the part in another partition. (Parts with a common id are copies.)
 
-        Partitions with a refused line are left out, because that line may be the missing one.
+        Partitions with a refused line are left out, because that line may be the missing chunk.
         """
         for _, version in groupby(self._db.execute(_SUSPECTS), key=itemgetter("version", "scope")):
             by_partition = groupby(version, key=itemgetter("partition"))
-            shares = [self._share(list(rows)) for number, rows in by_partition if number not in self._refused]
-            for share in shares:
-                apart = [other.key for other in shares if other.ids.isdisjoint(share.ids)]
-                if apart or len(share.ids) < share.expected:
-                    yield from self._split(root, share, apart)
+            parts = [self._part(list(rows)) for number, rows in by_partition if number not in self._refused]
+            for part in parts:
+                apart = [other.key for other in parts if other.ids.isdisjoint(part.ids)]
+                if apart or len(part.ids) < part.expected:
+                    yield from self._split(root, part, apart)
 
-    def _share(self, stretches: list[sqlite3.Row]) -> _Share:
+    def _part(self, stretches: list[sqlite3.Row]) -> _Part:
         ids: set[int] = set()
         for stretch in stretches:
             of_stretch = "select id from line where number >= :first and number < :first + :lines"
@@ -200,27 +201,27 @@ class Inventory:
         first, document = stretches[0]["first"], stretches[0]["document"]
         key, before = self._partitions[stretches[0]["partition"]]
         expected = max(stretch["expected"] for stretch in stretches)
-        return _Share(key, first - before, self._offset_of(first), document, expected, ids)
+        return _Part(key, first - before, self._offset_of(first), document, expected, ids)
 
-    def _split(self, root: BusRoot, share: _Share, apart: list[str]) -> Iterator[SplitFamily]:
+    def _split(self, root: BusRoot, part: _Part, apart: list[str]) -> Iterator[SplitFamily]:
         """Yields nothing if the partition was rewritten meanwhile; the next run will check it."""
         try:
-            file, _ = root.open(share.key)
+            file, _ = root.open(part.key)
         except OSError:
             return
         with file:
-            chunk = _chunk_at(file, share.offset)
-        if chunk is None or hash_number(chunk.document_id) != share.document:
+            chunk = _chunk_at(file, part.offset)
+        if chunk is None or hash_number(chunk.document_id) != part.document:
             return
         if apart:
             reason = f"other chunks of the same version are in partition {', '.join(apart)}"
         else:
             pairs = (chunk.provenance.parser_pair(), chunk.provenance.canonicalizer_pair())
             parser, canonicalizer = (f"{name} {version}" for name, version in pairs)
-            read_by = f"the parser {parser!r:.80} and the canonicalizer {canonicalizer!r:.80}"
-            here = f"chunk_count is {share.expected}, but the number of chunks made with {read_by} is {len(share.ids)}"
-            reason = f"{here}; the others are missing or of another version"
-        yield SplitFamily(share.key, share.line, chunk.document_id, chunk.provenance.source(), reason)
+            made_with = f"made with the parser {parser!r:.80} and the canonicalizer {canonicalizer!r:.80}"
+            here = f"the partition has only {counted(len(part.ids), 'chunk')} {made_with}"
+            reason = f"chunk_count is {part.expected}, but {here}; the others are missing or of another version"
+        yield SplitFamily(part.key, part.line, chunk.document_id, chunk.provenance.source(), reason)
 
     def _offset_of(self, number: int) -> int:
         batch = "select first, offsets from batch where first <= ? order by first desc limit 1"

@@ -3,7 +3,7 @@
 <root>/canonical/<key>.jsonl               the chunks of a partition
 <root>/manifest/<key>.manifest.json        its manifest; the rename onto this name is the commit
 
-`folder_partitions` and `bucket_partitions` describe the files that they have besides.
+`folder_partitions` and `bucket_partitions` describe their additional files.
 """
 
 import re
@@ -42,13 +42,13 @@ def check_partition_key(key: str) -> str:
 class BusRoot(ABC):
     """A place for partitions: a `FolderRoot` or a `BucketRoot`. Only a folder has paths.
 
-    A bucket is listed once, and again after `refresh`. The docstrings mention which methods may answer from that
+    A bucket is listed once, and again after `refresh`. "In a bucket as listed" marks methods that may answer from that
     listing. In a folder every answer is current.
     """
 
     storage: Storage
     poll_seconds: float
-    """The least time between two looks for commits."""
+    """The minimum time between two checks for commits."""
 
     @staticmethod
     def at(place: str, home: Path) -> "BusRoot":
@@ -68,7 +68,6 @@ class BusRoot(ABC):
         """For messages."""
         return self.storage.address
 
-    @property
     @property
     @abstractmethod
     def identity(self) -> bytes:
@@ -95,8 +94,8 @@ class BusRoot(ABC):
 
     @property
     @abstractmethod
-    def how_to_keep_empty(self) -> str:
-        """For messages: the step that makes a root without partitions exist."""
+    def how_to_create_empty(self) -> str:
+        """For messages: how to create a root without partitions."""
 
     def require(self) -> "BusRoot":
         """Returns this root, or raises NotABusRoot if it does not exist."""
@@ -125,7 +124,7 @@ class BusRoot(ABC):
         return ()
 
     def partition_keys(self) -> list[str]:
-        """The keys of all chunks files and manifests, sorted. In a bucket, uploads without a manifest do not count."""
+        """The keys of all chunks files and manifests, sorted. In a bucket, digest-named chunks need a manifest."""
         names = ((name, suffix) for folder, suffix in FOLDERS.items() for name in self._names(folder))
         keys = {name.removesuffix(suffix) for name, suffix in names if name.endswith(suffix)}
         return sorted(filter(is_partition_key, keys))
@@ -176,7 +175,7 @@ class BusRoot(ABC):
 
     @abstractmethod
     def chunks_signature(self, key: str, file: BinaryIO | None = None) -> tuple[int, int, int, int]:
-        """The signature of the chunks, or of the opened ones. In a bucket the manifest alone identifies the chunks."""
+        """The signature of the chunks, or of the open `file`. Constant in a bucket: the manifest identifies them."""
 
     def manifest_bytes(self, key: str) -> bytes | None:
         """None if there is no manifest."""
@@ -191,7 +190,7 @@ class BusRoot(ABC):
 
     @abstractmethod
     def manifest_and_size(self, key: str) -> tuple[bytes | None, int | None]:
-        """The manifest, and the size of the chunks that belong to it, without reading these. Each is None if it is
+        """The manifest, and the size of the chunks that belong to it, without reading them. Each is None if it is
         missing. In a bucket as listed."""
 
     @abstractmethod

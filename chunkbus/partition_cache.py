@@ -23,7 +23,7 @@ _ABANDONED_SECONDS = 24 * 3600
 
 
 class PartitionCache:
-    """Copies of up to `limit` bytes together. Several processes may use one folder."""
+    """Local copies, at most `limit` bytes in total. Several processes may use one folder."""
 
     def __init__(self, folder: Path, limit: int = LIMIT_BYTES) -> None:
         self._folder = folder

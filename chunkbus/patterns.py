@@ -11,9 +11,9 @@ LETTER = rf"(?:[^\W_]|{INDIC_SIGN})"
 _HAS_POSSESSIVE_GROUPS = sys.version_info >= (3, 11, 5)
 
 
-def possessive(pattern: str, often: str = "*") -> str:
+def possessive(pattern: str, quantifier: str = "*") -> str:
     """Repeats the pattern as often as it matches, without backtracking.
 
     Before Python 3.11.5 possessive groups matched wrongly; atomic groups match the same text but need more memory.
     """
-    return f"(?:{pattern}){often}+" if _HAS_POSSESSIVE_GROUPS else f"(?>(?:{pattern}){often})"
+    return f"(?:{pattern}){quantifier}+" if _HAS_POSSESSIVE_GROUPS else f"(?>(?:{pattern}){quantifier})"

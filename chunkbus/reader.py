@@ -140,7 +140,7 @@ class PartitionReader:
     def line(self, place: Place) -> bytes:
         """The bytes at a place, unchecked."""
         if self._file is None:
-            raise RuntimeError("a PartitionReader reads inside its `with` block")
+            raise RuntimeError("a PartitionReader can read only inside its `with` block")
         self._file.seek(place.offset)
         return self._file.read(place.length)
 

@@ -26,7 +26,7 @@ LASTING = ("verify", "repair", "rebuild")
 KEPT_LASTING = 100
 _TIME = "%Y%m%dT%H%M%S%fZ"
 _SEVERITIES = {"ok": "info", "interrupted": "info", "failed": "error"}
-"""By the status of a run; others are warnings. A finding has its own severity."""
+"""The severity for each status of a run; `warning` for others. A finding has its own severity."""
 _log = logging.getLogger("chunksink.runs")
 _ID = re.compile(r"[0-9]{8}T[0-9]{12}Z-[0-9a-f]{6}")
 
@@ -62,7 +62,7 @@ class RunLog:
         self._file: BinaryIO | None = None
         self._span = ExitStack()
         self.result: dict[str, Any] = {}
-        """The status and the facts that `finish` got; empty before."""
+        """The status and the facts passed to `finish`; empty until then."""
 
     def __enter__(self) -> "RunLog":
         self._home.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -87,7 +87,7 @@ class RunLog:
 
     def write(self, event: str, **facts: Any) -> None:
         if self._file is None:
-            raise RuntimeError("a RunLog is written inside its `with` block")
+            raise RuntimeError("a RunLog can be written only inside its `with` block")
         line = {"event": event, "run_id": self.run_id, "at": utc_now(), **facts}
         if _log.isEnabledFor(logging.INFO):
             self._announce(event, facts)

@@ -6,11 +6,11 @@ from contextlib import contextmanager
 from typing import Generic, Protocol, TypeVar
 
 
-class Closing(Protocol):
+class Closable(Protocol):
     def close(self) -> object: ...
 
 
-T = TypeVar("T", bound=Closing)
+T = TypeVar("T", bound=Closable)
 
 
 class Shared(Generic[T]):
@@ -47,7 +47,7 @@ class Shared(Generic[T]):
         if unneeded is not None:
             unneeded.close()
         if is_closed:
-            raise RuntimeError("closed meanwhile: open it again")
+            raise RuntimeError("it has been closed: open it again")
 
     def close(self) -> None:
         """Closes it permanently. May be called twice."""

@@ -10,5 +10,5 @@ def slug_of(heading: str) -> str:
     return "".join(filter(_is_kept, heading.strip().lower())).replace(" ", "-")
 
 
-def _is_kept(sign: str) -> bool:
-    return sign.isalnum() or sign in "_- " or unicodedata.category(sign).startswith("M")  # marks, such as vowel signs
+def _is_kept(char: str) -> bool:
+    return char.isalnum() or char in "_- " or unicodedata.category(char).startswith("M")  # marks, such as vowel signs

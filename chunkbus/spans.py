@@ -1,4 +1,4 @@
-"""OpenTelemetry spans of runs and searches, if the usual variables ask for them; else nothing is imported.
+"""OpenTelemetry spans of runs and searches, if the OTEL_ variables ask for them; else nothing is imported.
 
 Spans have names and numbers, never texts. A thread sends them. An exporter that does not answer delays only the end of
 the process, by at most two seconds.

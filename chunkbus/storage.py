@@ -107,11 +107,11 @@ class FolderStorage:
     def write_if_unchanged(self, name: str, data: bytes, version: str | None) -> None:
         path = self.path / name
         with self._new(path, data) as new, _locked(path.parent):
-            present, current = None, None
+            old_data, old_version = None, None
             with suppress(FileNotFoundError):
-                present, current = self.read_version(name)
-            if current != version and present != data:
-                raise StorageConflict(f"{path} was written by another process meanwhile")
+                old_data, old_version = self.read_version(name)
+            if old_version != version and old_data != data:
+                raise StorageConflict(f"another process has changed {path} since it was read")
             new.replace(path)
         make_durable(path.parent)
 

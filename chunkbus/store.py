@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _BUSY_MILLISECONDS = 300_000  # one transaction reads a partition of millions of chunks
 _OPENING_SECONDS = 10.0
 _CACHE_KIB = 16_384  # inserts of one transaction touch pages all over an index
-_ROOM = "make room on that disk and on that of temporary files, and run again"
+_ROOM = "make room on that disk and on the one for temporary files, and run again"
 _MEANINGS = {
     # SQLite does not always distinguish a full disk from a broken one.
     (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR): (errno.EIO, f"cannot be written ({{}}), {_ROOM}"),
@@ -128,8 +128,8 @@ def _foreign(error: BaseException | None, path: Path | str) -> StoreUnreadable:
 def write_transaction(db: Database) -> Iterator[None]:
     """A transaction that waits for other writers, and is rolled back if it fails.
 
-    It takes the write lock first. If a transaction begins by reading, and another one writes meanwhile, SQLite refuses
-    its first write at once.
+    It takes the write lock first. If it began by reading and another one wrote meanwhile, SQLite would refuse its first
+    write without waiting.
     """
     try:
         db.conn.execute("begin immediate")

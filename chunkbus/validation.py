@@ -23,7 +23,7 @@ from chunksink.chunkbus.shortage import shortage
 from chunksink.chunkbus.wording import counted
 
 RULES_VERSION = 7
-"""Increase it when the same files may now have another result. All files are then read again."""
+"""Increase it when the result for the same files may change. All files are then read again."""
 
 _STRAY = "nothing reads this: chunks are canonical/KEY.jsonl, their manifest is manifest/KEY.manifest.json"
 
@@ -152,8 +152,8 @@ class Validation:
                 detail = f"chunk_id {repeated.chunk_id!r:.120} is also on line {repeated.earlier_line}"
                 self._report(key, repeated.line, [Problem(findings.DUPLICATE_IDS, detail)])
             for old in _reading(inventory.outdated_versions(file)):
-                retired = f"{counted(old.chunks, 'chunk')} of {counted(old.versions, 'version')}"
-                detail = f"{retired}: not indexed, as later chunks of {old.source!r:.120} have another source_checksum"
+                outdated = f"{counted(old.chunks, 'chunk')} of {counted(old.versions, 'version')}"
+                detail = f"{outdated}: not indexed, as later chunks of {old.source!r:.120} have another source_checksum"
                 self._report(key, old.line, [Problem(findings.SEVERAL_VERSIONS, detail, Severity.WARNING)])
         except _ReadFailed as error:
             self._report(key, lines + 1, [Problem(findings.UNREADABLE, str(error))])

@@ -11,7 +11,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def counts(numbers: Mapping[str, int], noun: str = "") -> str:
-    """`3 sources added, 1 source changed`, without what is 0."""
+    """`3 sources added, 1 source changed`, without zeros."""
     return ", ".join(
         f"{counted(number, noun) if noun else f'{number:,}'} {what}" for what, number in numbers.items() if number
     )

@@ -152,7 +152,7 @@ class PartitionWriter:
 
     def _open_file(self) -> BinaryIO:
         if self._file is None or self._file.closed:
-            raise RuntimeError("a PartitionWriter takes chunks inside its `with` block, before its commit")
+            raise RuntimeError("a PartitionWriter can be used only inside its `with` block, and before its commit")
         return self._file
 
 

@@ -132,7 +132,7 @@ def require_chunks(root: BusRoot, home: Path) -> BusRoot:
             raise InvalidBus(
                 f"no chunks at {root.address}, which had {counted(len(known), 'partition')}; the index is unchanged. "
                 "Bring the folder back, or name it with --chunks DIR. To remove all partitions: "
-                f"{root.how_to_keep_empty}, then `chunksink retire-partition KEY` for each"
+                f"{root.how_to_create_empty}, then `chunksink retire-partition KEY` for each"
             ) from error
         raise
 

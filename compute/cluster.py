@@ -102,7 +102,7 @@ class Cluster:
 
 
 class RayExecutor(Executor):
-    """Runs functions as tasks on Ray. The result of a failed task is None; the caller then does its work itself."""
+    """Runs functions as tasks on Ray. The result of a failed task is None; the caller then does that work itself."""
 
     def __init__(self, ray: Any) -> None:
         self._ray = ray

@@ -1,4 +1,4 @@
-"""The engine on Ray: tasks examine chunks, and a pool of actors computes vectors.
+"""The engine on Ray: tasks validate chunks, and a pool of actors computes vectors.
 
 The run first imports the segments of earlier runs. It then divides the texts that still have no vector into blocks,
 each of a few seconds. If a worker dies, another computes its block again, except vectors that are in a segment already.
@@ -26,7 +26,7 @@ from chunksink.settings.config import Config
 from chunksink.settings.ray import RayOptions
 
 BLOCK_SECONDS = 5.0
-"""How long a worker should compute a block. This much work is lost if the worker dies."""
+"""The target time for one block. This much work is lost if a worker dies."""
 FIRST_BLOCK_BYTES = 2**16
 MOST_BLOCK_BYTES = 2**24
 LEAST_VALIDATED_BYTES = 64 * 2**20
@@ -129,8 +129,7 @@ class RayCompute:
             self._open_encoder,
         )
         ray, room = self._cluster.connect(), self._cluster.slots()
-        count = self._options.workers or room
-        pool = _Pool(ray, job, count, gpus)
+        pool = _Pool(ray, job, self._options.workers or room, gpus)
         try:
             _Run(pool, blocks, embedder, segments, on_chunks).run()
         finally:

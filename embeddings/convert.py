@@ -161,7 +161,7 @@ def _compare(ours: Vectors, theirs: Vectors, least: float) -> None:
     if not (cosines.min() >= least and np.allclose(norms, expected, rtol=_NORM_TOLERANCE)):
         ratios = norms / expected
         raise GraphUnavailable(
-            f"its vectors differ too much: least cosine {cosines.min():.5f}, lengths {ratios.min():.3f} to "
+            f"its vectors differ too much: lowest cosine {cosines.min():.5f}, lengths {ratios.min():.3f} to "
             f"{ratios.max():.3f} times what they should be"
         )
 

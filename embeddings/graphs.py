@@ -174,7 +174,7 @@ def _refuse(done: subprocess.CompletedProcess[str], folder: Path) -> None:
 
 
 def _refusal(folder: Path) -> str | None:
-    """Why these versions of the libraries cannot make the graph, if that was tried."""
+    """The recorded reason why these versions of the libraries cannot make the graph; None without such a record."""
     try:
         refusal = msgspec.json.decode(folder.with_suffix(_REFUSED_SUFFIX).read_bytes(), type=_Refusal)
     except (OSError, msgspec.MsgspecError):

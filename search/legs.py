@@ -75,8 +75,8 @@ class KeywordLeg:
 
 @dataclass(frozen=True)
 class SemanticLeg:
-    """`encode` computes query vectors with the model of the build. `families` asks the keyword sink for the families of
-    documents, which is faster."""
+    """`encode` computes query vectors with the model of the build. `families` gets the families of documents from the
+    keyword sink, which is faster than the vector sink."""
 
     reader: VectorReader
     encode: Callable[[str], Vectors]
@@ -188,7 +188,7 @@ class Legs:
 
 
 def _without_patterns(filters: Sequence[Filter], keyword: KeywordLeg | None) -> Sequence[Filter]:
-    """Filters for vector stores, which know no patterns: the keyword index lists the sources that match."""
+    """Replace patterns, which vector stores do not support, by the matching sources of the keyword index."""
     patterns = [pattern for one in filters for pattern in one.like or ()]
     if not patterns:
         return filters
@@ -202,7 +202,7 @@ def _without_patterns(filters: Sequence[Filter], keyword: KeywordLeg | None) -> 
         )
     sources = reader.sources(filters, MOST_VALUES + 1)
     if len(sources) > MOST_VALUES:
-        raise InvalidFilter(f"more than {MOST_VALUES:,} sources match {', '.join(patterns)}: use a longer pattern")
+        raise InvalidFilter(f"more than {MOST_VALUES:,} sources match {', '.join(patterns)}: use a narrower pattern")
     return (*(one for one in filters if one.like is None), Filter("parent_id", any_of=tuple(sources)))
 
 

@@ -6,7 +6,7 @@ from operator import index
 from typing import Literal, get_args
 
 from chunksink.search.errors import InvalidQuestion
-from chunksink.search.phrases import for_words
+from chunksink.search.phrases import keyword_query
 from chunksink.sinks.reader import Filter, Sort
 
 Mode = Literal["hybrid", "keyword", "semantic", "engine"]
@@ -56,8 +56,8 @@ class Question:
         self._check_types()
         if len(self.text) > MOST_CHARACTERS:
             raise InvalidQuestion(
-                f"the query has {len(self.text):,} characters; at most {MOST_CHARACTERS:,} are possible. Use the "
-                "sentences that matter."
+                f"the query has {len(self.text):,} characters; at most {MOST_CHARACTERS:,} are allowed. Shorten it "
+                "to the sentences that matter."
             )
         if self.mode not in MODES:
             raise InvalidQuestion(f"there is no mode {self.mode!r:.100}. Choose one of: {', '.join(MODES)}")
@@ -85,7 +85,7 @@ class Question:
         if len(self.filters) > MOST_FILTERS or values > MOST_VALUES:
             raise InvalidQuestion(
                 f"the question has {len(self.filters):,} filters with {values:,} values; at most {MOST_FILTERS} "
-                f"filters with {MOST_VALUES:,} values in all are possible"
+                f"filters with {MOST_VALUES:,} values in all are allowed"
             )
 
     def _check_types(self) -> None:
@@ -95,7 +95,7 @@ class Question:
         for name in ("limit", "offset", "context"):
             number = getattr(self, name)
             try:
-                whole = index(number)  # numpy has whole numbers of its own
+                whole = index(number)  # numpy integers are not `int`
             except TypeError:
                 whole = None
             if whole is None or isinstance(number, bool):
@@ -107,7 +107,7 @@ class Question:
     @property
     def words(self) -> str:
         """The query for keyword engines."""
-        return for_words(self.text, self.spelling)
+        return keyword_query(self.text, self.spelling)
 
     @property
     def last(self) -> int:

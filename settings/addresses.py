@@ -18,5 +18,5 @@ def server_address(url: str) -> SplitResult | None:
         (parts.hostname or "").encode("idna")  # the form in which it is resolved
     except (ValueError, httpx.InvalidURL):
         return None
-    is_plain = url.split() == [url] and not any(sign in url for sign in "@?#")
+    is_plain = url.split() == [url] and not any(char in url for char in "@?#")
     return parts if is_plain and parts.scheme in ("http", "https") and parts.hostname and port != 0 else None

@@ -25,9 +25,9 @@ CONFIG_FILE = "chunksink.toml"
 PREFIX = "CHUNKSINK_"
 SINK_PREFIX = f"{PREFIX}SINK_"
 MEILI_URL = "MEILI_URL"
-"""If it is set, Meilisearch is the default keyword sink."""
+"""The environment variable that makes Meilisearch the default keyword sink."""
 MEILI_SINKS = ("meilisearch", "chroma")
-"""The default sinks then."""
+"""The default sinks if `MEILI_URL` is set."""
 FolderName = Annotated[str, Meta(min_length=1, pattern=r"^[^\x00]*$")]
 Name = Annotated[str, Meta(min_length=1)]
 Arguments = Annotated[tuple[Name, ...], Meta(min_length=1)]
@@ -83,8 +83,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     precision: Annotated[
         Literal["auto", "float32", "bfloat16", "int8"],
         Meta(
-            description="`auto` (bfloat16 if the hardware can, else float32), `float32`, `bfloat16`, or `int8` (faster "
-            "and less precise)"
+            description="`auto` (bfloat16 if the hardware supports it, else float32), `float32`, `bfloat16`, or `int8` "
+            "(faster and less precise)"
         ),
     ] = "auto"
     long_texts: Annotated[
@@ -101,8 +101,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     dimensions: Annotated[
         Count | None,
         Meta(
-            description="stores only the first numbers of each vector, if the model declares that in "
-            "`matryoshka_dimensions`; the cache has all",
+            description="stored length of the vectors, which the model must declare in `matryoshka_dimensions`; the "
+            "cache keeps whole vectors",
             examples=[256],
         ),
     ] = None
@@ -138,7 +138,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     fusion_weight: Annotated[
         Share | None,
         Meta(
-            description="weight of keyword search in hybrid scores, 0 to 1; by default each query decides it; "
+            description="weight of keyword search in hybrid scores, 0 to 1; by default it depends on the query; "
             "`chunksink eval --tune` measures weights",
             examples=[0.4],
         ),
@@ -165,7 +165,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = {}
     rerank: Annotated[
         RerankOptions | None,
-        Meta(description="a model that ranks the best hits of a search again: a table `[rerank]`"),
+        Meta(description="a model that reranks the best hits of each search: a table `[rerank]`"),
     ] = None
     engine: Annotated[
         Literal["local", "ray"],
@@ -216,7 +216,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = None
     notify_timeout: Annotated[Seconds, Meta(description="seconds after which such a program is killed")] = 30.0
     origin: Origin = Origin()
-    """No setting: `load_config` adds it."""
+    """Not a setting: `load_config` adds it."""
 
     @property
     def bus(self) -> "BusRoot":
@@ -256,7 +256,7 @@ SETTINGS = tuple(name for name in Config.__struct_fields__ if name != "origin")
 
 
 def meaning_of(setting: str) -> Meta:
-    """Its description, and an example if it has no default."""
+    """The description of a setting, and an example if it has one."""
     meta: Meta = get_type_hints(Config, include_extras=True)[setting].__metadata__[-1]
     return meta
 

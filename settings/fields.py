@@ -35,7 +35,7 @@ def read_fields(tables: Any) -> dict[str, FieldOptions]:
     if not isinstance(tables, Mapping):
         raise ValueError("`fields` must contain tables, such as [fields.project]")  # noqa: TRY004 (a wrong setting)
     if len(tables) > MAX_FIELDS:
-        raise ValueError(f"`fields` has {len(tables):,} tables, at most {MAX_FIELDS} are possible")
+        raise ValueError(f"`fields` has {len(tables):,} tables; at most {MAX_FIELDS} are allowed")
     return {name: _read(name, table) for name, table in tables.items()}
 
 
@@ -44,8 +44,8 @@ def _read(name: str, table: Any) -> FieldOptions:
         return table
     if not NAME.fullmatch(name):
         raise ValueError(
-            f"[fields.{name!r:.80}]: a field is named with a letter and up to 62 letters, digits and _ after it, all "
-            f"ASCII. Its `path` may have any keys: path = 'metadata.\"release date\"'"
+            f"[fields.{name!r:.80}]: a field name is a letter and up to 62 more letters, digits or _, all ASCII. "
+            f"The `path` may have any keys: path = 'metadata.\"release date\"'"
         )
     try:
         options = msgspec.convert(table, FieldOptions)

@@ -43,8 +43,7 @@ def expand_user(path: str) -> str:
 
 
 def folder_inside_bus(chunks: str, home: str, sinks: Mapping[str, Mapping[str, Any]]) -> tuple[str, str] | None:
-    """The home or sink whose folder is the bus root, or inside a folder that only the bus uses, and a message about
-    it."""
+    """The first of `home` and the sinks whose folder is the bus root or inside a folder of the bus; and a message."""
     if is_bucket(chunks):
         return None
     places = {"home": home} | {
@@ -79,8 +78,7 @@ def wrong_address(chunks: str, home: str) -> tuple[str, str] | None:
 def index_settings_of(folder: Path) -> str | None:
     """The index settings for a configuration file in `folder`: the file beside it, else the shipped one.
 
-    None if no path is needed, because `find_settings_file(None)`, which looks in the current folder and then takes the
-    shipped file, finds the same one.
+    None if `find_settings_file(None)` finds that file too: it looks in the current folder, then takes the shipped one.
     """
     if folder == Path():
         return None

@@ -28,7 +28,7 @@ def of_index(content: Mapping[str, Any], index: str | None, file: Path) -> tuple
         raise ConfigError(f"{file} has no [index.{index}]; it has: {', '.join(indexes) or 'none'}")
     if not _INDEX_NAME.fullmatch(index):
         raise ConfigError(
-            f"{file}: {index!r} cannot name an index: use up to 61 letters, digits and hyphens, the first no hyphen"
+            f"{file}: {index!r} cannot name an index: use 1 to 61 of A-Z a-z 0-9 - and begin with a letter or digit"
         )
     own = indexes[index]
     home = own.get("home")
@@ -53,8 +53,8 @@ def for_index(index: str | None, sink: str, option: str, value: Any) -> Any:
     return joined(value, "/", index) if index and option == "folder" else value
 
 
-def joined(value: Any, sign: str, name: str) -> Any:
-    return f"{value}{sign}{name}" if isinstance(value, str) and value else value  # other types are refused later
+def joined(value: Any, separator: str, name: str) -> Any:
+    return f"{value}{separator}{name}" if isinstance(value, str) and value else value  # other types are refused later
 
 
 def merged(lower: Any, upper: Any) -> Any:

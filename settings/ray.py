@@ -9,7 +9,7 @@ class RayOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Workers on Ray. Without an address, Ray starts on this machine for each run that needs it."""
 
     address: Annotated[str, msgspec.Meta(min_length=1)] | None = None
-    """Of a cluster; `auto` for the one that this machine belongs to."""
+    """The address of a cluster; `auto` for the cluster that this machine belongs to."""
     workers: Annotated[int, msgspec.Meta(ge=1)] | None = None
     """By default one for each processor, or for each share of a GPU."""
     gpus_per_worker: Annotated[float, msgspec.Meta(ge=0)] = 0.0

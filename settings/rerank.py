@@ -1,4 +1,4 @@
-"""The table `[rerank]`: a model that scores the best hits of each search again."""
+"""The table `[rerank]`: a model that reranks the best hits of each search."""
 
 from typing import Annotated
 
@@ -8,7 +8,7 @@ _Name = Annotated[str, msgspec.Meta(min_length=1)]
 
 
 class RerankOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A model that scores the best hits of each search again."""
+    """A model that reranks the best hits of each search."""
 
     model: _Name = "cross-encoder/ms-marco-MiniLM-L6-v2"
     url: _Name | None = None

@@ -18,7 +18,7 @@ def checked(key: str, source: str) -> str:
     key = key.strip()
     if not _SENDABLE.fullmatch(key):
         raise ValueError(
-            f"{source} does not contain a key: a key has only ASCII letters, digits and signs, "
+            f"{source} does not contain a key: a key has only ASCII letters, digits and punctuation, "
             "without spaces or line breaks"
         )
     return key
@@ -42,8 +42,8 @@ def wrong_token(tokens: Mapping[str, str]) -> str | None:
     for number, digest in enumerate(tokens, start=1):
         if not _SHA256.fullmatch(digest):  # nothing of it is shown: digest or tenant may be the token itself
             return (
-                "`tokens` maps the sha256 of a token, as 64 hexadecimal digits in lower case, to a tenant: entry "
-                f"{number} does not"
+                f"`tokens`: the key of entry {number} is not a sha256. Write the sha256 of the token as 64 hexadecimal "
+                "digits in lower case"
             )
         if digest == _EMPTY_SHA256:
             return "`tokens` contains the sha256 of an empty text, which anyone can send: hash the real token"

@@ -22,7 +22,7 @@ GROUP = "chunksink.sinks"
 
 
 def unused_tables(file: Mapping[str, Any], flags: Mapping[str, Any]) -> set[str]:
-    """The sinks that have options in the file, its index tables or the flags, but that none of these uses."""
+    """The sinks that have options in the file, its index tables or the flags, but are in no `sinks` list there."""
     indexes = file.get("index")
     places = [file, flags, *(indexes.values() if isinstance(indexes, dict) else ())]
     tables: set[str] = set()

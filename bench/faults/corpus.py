@@ -37,5 +37,5 @@ def write(folder: Path, number: int, rng: random.Random, *, version: int = 1, wo
 
 
 def marks_of(folder: Path) -> dict[str, Counter[str]]:
-    """The marks that an index of these sources has for each source, each once."""
+    """The marks of each source. A correct index has each of them once."""
     return {name: Counter(MARK.findall((folder / name).read_text())) for name in names(folder)}

@@ -31,7 +31,7 @@ def preload(adapters: Iterable[str]) -> None:
 
 
 def begin(adapter: str, folder: Path, options: Sequence[str], output: Path) -> BaseProcess:
-    """Called when the imports are done, so that the work begins now. Output goes to the file `output`."""
+    """Starts a run. Returns when its imports are done and its work begins. Output goes to the file `output`."""
     context = FORKING if adapter in FORKED else SPAWNING
     began, sender = context.Pipe(duplex=False)
     process: BaseProcess = context.Process(target=_work, args=(adapter, folder, options, output, sender))

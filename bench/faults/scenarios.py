@@ -1,4 +1,4 @@
-"""The faults. Each function changes an index before the next run."""
+"""The faults. Each function causes one before the next run."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def _table(results: dict[str, Any], tools: Sequence[str], scenarios: Sequence[st
 
 
 def _cell(trials: Sequence[dict[str, Any]]) -> str:
-    """How many trials were right; of the others the worst gaps, whether they were reported, and the run after."""
+    """How many trials were right; for the others: worst gaps, whether all were reported, successes of another run."""
     wrong = [trial for trial in trials if not trial["right"]]
     parts = [f"{len(trials) - len(wrong)} of {len(trials)}" if trials else "-"]
     for gap, words in (("missing", "missing"), ("surplus", "with surplus"), ("model", "old vectors")):

@@ -20,7 +20,7 @@ _LONGEST = 120.0  # seconds that a run may take
 
 @dataclass(frozen=True)
 class Gaps:
-    """How a store differs from the sources: numbers of sources, and of rows whose vector is of another model."""
+    """How a store differs from the sources. `model` counts rows whose vector is of another model."""
 
     missing: int
     """Sources of which some text is not in the store."""
@@ -151,4 +151,4 @@ class Trial:
 
 
 Strike = Callable[[Trial, float], None]
-"""Does what happens before the next run. The number is how many seconds a run writes."""
+"""Causes a fault before the next run. The number is the longest delay of a kill after the first write, in seconds."""

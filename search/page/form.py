@@ -100,7 +100,7 @@ class SearchForm:
             (parameter.name, _written(value))
             for parameter in PARAMETERS
             for value in _several(getattr(form, parameter.name))
-            if value != getattr(_NOTHING, parameter.name) and value is not None
+            if value != getattr(_DEFAULTS, parameter.name) and value is not None
         ]
         # An address cannot contain a lone surrogate.
         sign = "&" if "?" in path else "?"
@@ -111,7 +111,7 @@ class SearchForm:
         return self.url(filter=tuple(one for one in self.filter if one != condition), offset=0)
 
 
-_NOTHING = SearchForm()
+_DEFAULTS = SearchForm()
 
 
 def read(
@@ -167,7 +167,7 @@ def _value(parameter: Parameter, values: list[str]) -> Any:
         case "list":
             different = tuple(dict.fromkeys(value.strip() for value in values))
             if parameter.name == "facet" and len(different) > MOST_FACETS:
-                raise InvalidQuestion(f"{len(different)} facets were requested; at most {MOST_FACETS} are possible")
+                raise InvalidQuestion(f"{len(different)} facets were requested; at most {MOST_FACETS} are allowed")
             return different
 
 

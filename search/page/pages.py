@@ -1,4 +1,4 @@
-"""The routes that people see: search, a passage in its place, status, signing in."""
+"""The pages for people: search, a passage with its context, status, and signing in."""
 
 from pathlib import Path
 from typing import Any

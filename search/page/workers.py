@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 Result = TypeVar("Result")
 
 THREADS = min(8, (os.cpu_count() or 1) + 1)
-"""More threads would only compete for processors and for the lock of the interpreter. At 50 searches a second on two
+"""More threads would only compete for processors and for Python's global lock. At 50 searches a second on two
 processors, answers are many times slower with eight threads than with this number."""
 MOST_WAITING = 200
 SECONDS = 30.0

@@ -21,7 +21,7 @@ _COMMON = 2  # the first two ligatures, fi and fl: some texts have only these
 _VERSION = re.compile(r"\W*(v?)(\d+(?:\.\d+)+)\W*", re.IGNORECASE)
 _NAME = re.compile("([^\\W\\d_]{2,})([-\u2010-\u2015]?)(\\d+)")
 _LETTERS = (("ss", "ß"), ("oe", "œ"), ("ae", "æ"))  # replaced one pair at a time, ligatures all at once
-_MAX_DOTTED = 60  # in this many characters the Cyrillic е may be ё: each adds a spelling
+_MAX_DOTTED = 60  # only in the first 60 characters is е tried as ё, because each е adds a spelling
 _ALL_DOTTED = 4  # with at most this many е, all combinations with ё are used
 _JOINED = (*((joined, letters) for letters, joined in (*_LIGATURES, *_LETTERS)), ("\ufb05", "st"), ("\ufb06", "st"))
 

@@ -16,7 +16,7 @@ _BETWEEN = (
     r"\s!-/:-@\[-`{-~\u00a0-\u00a9\u00ab-\u00b1\u00b4\u00b6-\u00b8\u00bb\u2000-\u206f"
     r"\u3000-\u3004\u3008-\u3020\uff01-\uff0f\uff1a-\uff20"
 )
-_PART = re.compile(rf'"[^"]*"|[^{_BETWEEN}]+')  # a phrase (always required), or a word with its marks
+_PART = re.compile(rf'"[^"]*"|[^{_BETWEEN}]+')  # a phrase (always required), or a word with its combining marks
 _MAX_PARTS = 25  # each word is a search
 MOST_CANDIDATES = 2000
 
@@ -37,7 +37,7 @@ def rarest(documents: Sequence[int]) -> list[int]:
     """The indexes of the rarest words. A hit must have one of them; other words only add to its score.
 
     `documents` is how many documents have each word. Returns the rarest word that occurs, then further ones while
-    their numbers add up to at most `MOST_CANDIDATES`.
+    these counts add up to at most `MOST_CANDIDATES`.
     """
     found: list[int] = []
     for number in sorted((number for number, count in enumerate(documents) if count), key=documents.__getitem__):

@@ -125,12 +125,7 @@ def show(connection: Connection, build: BuildTable, row_security: bool) -> None:
         sql.SQL(
             "CREATE OR REPLACE VIEW {} WITH (security_invoker = {}) AS "
             "SELECT {}, embedding::vector AS embedding FROM {}"
-        ).format(
-            sql.Identifier(build.schema, VIEW),
-            sql.Literal(row_security),
-            COLUMNS,
-            build.table,
-        )
+        ).format(sql.Identifier(build.schema, VIEW), sql.Literal(row_security), COLUMNS, build.table)
     )
 
 
@@ -283,7 +278,7 @@ def create_staging_table(connection: Connection, build: BuildTable, language: st
 
 
 def upsert(build: BuildTable) -> Statement:
-    """The statement that moves the staged documents into the build."""
+    """The statement that copies the staged documents into the build."""
     changed = [name for name in (*FIELDS, "embedding", "words") if name != "id"]
     update = [sql.SQL("{0} = excluded.{0}").format(sql.Identifier(name)) for name in changed]
     return sql.SQL(

@@ -27,7 +27,7 @@ _MOST_RANK = 5.0
 rarely differs by more than this factor from document to document. So a document with only common words hardly ever
 ranks above one with the rarest word. Documents with only common words are ranked if the others are too few."""
 _MOST_COUNTED = 5000
-"""Documents with a word are counted up to this number, because it takes long. Larger numbers are estimated."""
+"""Documents with a word are counted up to this number, because counting is slow. Larger numbers are estimated."""
 _READ_FOR_SPELLING = 100
 """Documents that are read for the spelling of a word."""
 _SEARCHED = sql.SQL(", ").join(sql.Identifier(name) for names in words.SEARCHED.values() for name in names)
@@ -124,7 +124,7 @@ class Search:
         return [parent_id for (parent_id,) in found]
 
     def snippets(self, query: Query, ids: Sequence[str]) -> dict[str, tuple[Piece, ...]]:
-        """The surroundings of the first match of the longest word."""
+        """The text around the first match of the longest word that matches."""
         texts = rows(
             self._connection,
             sql.SQL("SELECT id, text FROM {} WHERE id = ANY(%s)").format(self._table),

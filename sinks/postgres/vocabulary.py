@@ -89,7 +89,7 @@ def corrections(
 
 
 def _similar(connection: Connection, build: BuildTable, word: str) -> list[str]:
-    """Words of the vocabulary, the most similar first. All of them, because any may be the only one of a tenant."""
+    """All similar words, the most similar first. Not only the best, because a tenant may have just one of them."""
     word = folded(word)
     similar = sql.SQL("SELECT word FROM {} WHERE word %% %s AND abs(length(word) - %s) <= 2").format(table(build))
     candidates = [other for (other,) in rows(connection, similar, [word, len(word)])]

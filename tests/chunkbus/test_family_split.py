@@ -233,4 +233,4 @@ def test_split_family_when_two_parsers_read_it_names_them(tmp_path: Path) -> Non
     for number, finding in enumerate(found, start=1):
         assert "chunk_count is 2" in finding.detail
         assert f"'markdown {number}'" in finding.detail
-        assert " is 1; " in finding.detail
+        assert "only 1 chunk made" in finding.detail

@@ -7,7 +7,7 @@ import pytest
 from chunksink.search import phrases as phrases_
 from chunksink.search.access import Access
 from chunksink.search.legs import Legs
-from chunksink.search.phrases import for_words, phrases_of
+from chunksink.search.phrases import keyword_query, phrases_of
 from chunksink.search.query import search
 from chunksink.search.question import FUSIONS, FusionName, Mode, Question
 from chunksink.sinks.errors import Transient
@@ -113,11 +113,11 @@ def test_quotes_around_punctuation_do_not_find_everything(legs: Legs, typed: str
     assert len(search(legs, Question(typed, mode="keyword"))) == len(search(legs, Question("&&", mode="keyword"))) == 0
 
 
-def test_for_words_puts_phrases_first() -> None:
-    assert for_words('a "b c" d "e') == '"b c" a   d  e', "an unpaired quote is ignored"
-    assert for_words('cat "b c"').endswith("cat  "), "cat is not the last word, which engines treat as a prefix"
-    assert for_words("cat ") == "cat "
-    assert for_words('cat "&&"').split() == ["cat", "&&"], "quotes around punctuation are ignored"
+def test_keyword_query_puts_phrases_first() -> None:
+    assert keyword_query('a "b c" d "e') == '"b c" a   d  e', "an unpaired quote is ignored"
+    assert keyword_query('cat "b c"').endswith("cat  "), "cat is not the last word, which engines treat as a prefix"
+    assert keyword_query("cat ") == "cat "
+    assert keyword_query('cat "&&"').split() == ["cat", "&&"], "quotes around punctuation are ignored"
 
 
 @pytest.mark.parametrize("fusion", FUSIONS)
@@ -149,6 +149,6 @@ def test_only_passage_with_a_word_comes_first(legs: Legs, fusion: FusionName) ->
 )
 def test_phrases_of_reads_all_kinds_of_quotes(typed: str, phrases: tuple[str, ...]) -> None:
     assert phrases_of(typed).texts == phrases
-    assert parse(for_words(typed)).phrases == phrases
-    assert not set("“”„«»「」『』") & set(for_words(typed))
-    assert for_words(typed).count('"') == 2 * len(phrases), "an inch mark opens no phrase"
+    assert parse(keyword_query(typed)).phrases == phrases
+    assert not set("“”„«»「」『』") & set(keyword_query(typed))
+    assert keyword_query(typed).count('"') == 2 * len(phrases), "an inch mark opens no phrase"
