@@ -37,7 +37,7 @@ def load_partitions(db: sqlite3.Connection, bus: BusRoot, placement: Placement, 
         raise IngestRefused(_why_not_ours(bus, only))
     for (key,) in db.execute("select key from partition").fetchall():
         if key not in ours:
-            forget(db, key)
+            _forget(db, key)
     return frozenset(key for key in ours if _load(db, bus, key, placement, trust_cache=trust_cache))
 
 
@@ -65,12 +65,12 @@ def _load(db: sqlite3.Connection, bus: BusRoot, key: str, placement: Placement, 
         file, manifest = bus.open(key)
     except OSError:
         _is_valid(bus, key, placement)
-        forget(db, key)
+        _forget(db, key)
         return True
     with file:
         row = _row(bus, key, manifest, file)
         is_valid = _is_valid(bus, key, placement)
-        forget(db, key)
+        _forget(db, key)
         if is_valid:
             _load_families(db, key, file)
             db.execute("insert into partition values (?, ?, ?, ?, ?, ?)", row)
@@ -99,7 +99,7 @@ def _is_valid(bus: BusRoot, key: str, placement: Placement) -> bool:
     return False
 
 
-def forget(db: sqlite3.Connection, key: str) -> None:
+def _forget(db: sqlite3.Connection, key: str) -> None:
     db.execute("delete from family where partition = ?", [key])
     db.execute("delete from partition where key = ?", [key])
 

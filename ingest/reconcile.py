@@ -112,7 +112,7 @@ select stored.partition, stored.family, arrival.partition from arrival join stor
 where stored.partition <> arrival.partition
 """
 
-# Documents without text, and records that are marked as empty.
+# Families without text to index, including those whose extraction was skipped.
 _EMPTIED = f"""
 insert or ignore into departure (partition, family, reason)
 select stored.partition, stored.family, '{EMPTIED}' from empty join stored using (family)
@@ -151,7 +151,7 @@ where departure.reason = '{NOT_IN_FILE}' and stored.origin not in (
 group by stored.origin order by stored.origin
 """
 
-# Sources that lost most of their chunks, also records that are gone from their file. `_prune` checks vanished files.
+# Sources that lost most of their chunks, or that are gone from their file. `_prune` checks vanished files.
 _SHRUNK = f"""
 select stored.name, stored.chunks - now.chunks as lost from stored join (
   select family, chunks from arrival join draft using (family, uri)

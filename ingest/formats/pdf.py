@@ -20,18 +20,18 @@ from chunksink.ingest.formats.document_format import (
 from chunksink.ingest.formats.markdown.document import Structure
 from chunksink.ingest.formats.markdown.normalise import one_line
 
-_HYPHEN = re.compile("[\ufffe\x02\u00ad]\\s*")  # PDFium writes such a sign for a hyphen at the end of a line
+_HYPHEN = re.compile("[\ufffe\x02\u00ad]\\s*")  # PDFium writes one of these for a hyphen at the end of a line
 _LEADERS = re.compile(r"\.(?:\s?\.){3,}")  # between words and page numbers of a table of contents
 _ADDRESS = re.compile(r"://|www\.|@|\w\.[a-z]{2}")
 _SUSPENDED = re.compile(r"(?:und|oder|bzw|and|or|et)\b")
 _MAX_LINE_GAP = 1.5
-"""The largest gap between two lines of a block, in line heights. Double spacing is less, the gap to a footer more."""
+"""The largest gap between lines of a block, in line heights. Double spacing is smaller, the gap to a footer larger."""
 _LEAST_REPEATING_PAGES = 3
 _MOST_RUNNING_LINES = 3
 _MOST_RUNNING_CHARACTERS = 200
 _MAX_FIRST_PAGE = 100
-"""A number such as 2001 (Invoice - 2001) is no page number if the first page would have a larger one than this, unless
-a word such as "page" precedes it."""
+"""The largest number of a first page. A number such as 2001 (Invoice - 2001) that implies a larger one is not a page
+number, unless a word such as "page" precedes it."""
 _WORD = re.compile(r"[^\W\d_]+")
 _PAGE_NUMBER = re.compile(
     r"\b(?:(?:page|pg|seite|blatt|pagina|página|pag|pág)\b[ .:]*|[ps]\. ?)(\d{1,9})"  # page 7, S. 7

@@ -68,7 +68,7 @@ _LETTERS_BEYOND_LATIN = re.compile(f"[{_LETTER}\\0-\\xff]+")
 
 
 def _counter_without_marks(text: str) -> CountTokens | None:
-    """A fast counter with the results of `_TOKEN`; None for a text with marks."""
+    """A fast counter with the same results as `_TOKEN`; None for a text with marks."""
     if not text.isascii():
         beyond = text.encode("utf-8", "surrogatepass").translate(None, _ASCII).decode("utf-8", "surrogatepass")
         if _MARKS.search(beyond):
