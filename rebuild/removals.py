@@ -100,7 +100,7 @@ def brake_refusals(db: Database, sink: str, live_build: str, new_build: str, all
 
 
 def held_families(db: Database, root: BusRoot, builds: Sequence[str], limit: int = -1) -> list[HeldFamily]:
-    """Families that are held: they stay unchanged in these builds, or missing from them. If the name of a source is
+    """Families that are held: they stay in these builds unchanged, or stay missing. If the name of a source is
     not recorded, it is read from the chunks, for the first hundred."""
     label = f"select max(label) from {_RECORDED} and family = h.family"
     select = f"select h.*, coalesce(({label}), '') from ({_HELD}) h order by family limit :limit"
