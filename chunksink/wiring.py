@@ -175,7 +175,7 @@ def usual_mode(config: Config) -> "Mode":
 def status_of(config: Config, named: int = -1) -> "HomeStatus":
     """The state of the home, with the names of up to `named` held families (-1: of all). Raises NoGeneration if nothing
     was built yet."""
-    from chunksink.rebuild.session import other_model
+    from chunksink.rebuild.session import model_mismatch
     from chunksink.rebuild.status import status
 
     root = config.bus
@@ -183,7 +183,7 @@ def status_of(config: Config, named: int = -1) -> "HomeStatus":
         for name in set(config.sinks) - state.live().builds.keys():
             registry.require_sink(name)
         intake = open_intake(config, state)
-        due = partial(other_model, EncoderSettings.of(config), model_cache=config.model_cache_path)
+        due = partial(model_mismatch, EncoderSettings.of(config), model_cache=config.model_cache_path)
         return status(state, root, intake, due, config.sinks, named=named)
 
 

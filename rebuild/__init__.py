@@ -9,7 +9,7 @@ of `sinks` and `embeddings`.
 | sink, build | an engine that stores an index, such as `chroma`; one complete index in it |
 | generation | a build in each sink; readers see the builds of the live generation |
 | marker, stamp | the marker in a build names its home; its stamp changes with every write, which reveals old copies |
-| receipt, intent | a receipt records what a build has confirmed of a family; an intent, that a write has started |
+| receipt, intent | what a build has confirmed of a family; a record that a write has started |
 | drift | the documents in an engine differ from the chunks that were last read |
 | held | kept unchanged: a partition is missing or invalid, sources share a chunk id, or one version of a source is
 divided between partitions |
@@ -19,7 +19,7 @@ divided between partitions |
 | what builds have confirmed | `receipts`; `scan` recreates them from an engine's documents; `spot_check` reads a part |
 | the difference between the two | `plan`; its safety limits: `removals`; its cost: `forecast` |
 | carrying it out | `targets`, `embedder`, `executor`, and `convergence`, the loop around them |
-| where vectors are computed | this process, or workers on other machines by the protocol `compute` |
+| where vectors are computed | this process, or workers on other machines, through the protocol in `compute` |
 | what readers see | `state` (generations), `flip`, `locks`; which home owns a build: `ownership` |
 | runs | `session`, `sync`, `rebuild`, `verify`, `forget`; their `report` and `run_records` |
 | questions | `status` of a home, its `freshness`, `explain` one chunk, `recall` of a search, `model_change` |

@@ -15,7 +15,7 @@ from chunksink.chunkbus.store import write_transaction
 from chunksink.rebuild.catalog_rows import KEY, drop_lines
 from chunksink.rebuild.errors import InvalidBus, NotMissing
 from chunksink.rebuild.family_versions import decide
-from chunksink.rebuild.intake import MISSING, VALID, drop_partition, touch_withdrawn
+from chunksink.rebuild.intake import MISSING, VALID, drop_partition, mark_withdrawn_undecided
 from chunksink.rebuild.schema import exists, marks, number
 from chunksink.rebuild.state import State
 
@@ -194,7 +194,7 @@ class Catalog:
             self._db.execute("create temp table if not exists retiring (family text primary key) without rowid")
             self._db.execute("delete from retiring")
             self._db.execute("insert into retiring select family from current")
-            touch_withdrawn(self._db, key)
+            mark_withdrawn_undecided(self._db, key)
             drop_partition(self._db, key)
             drop_lines(self._db, key)
         decide(self._db)
@@ -213,10 +213,10 @@ class Catalog:
             rows_of, values = f"family_chunk where family in ({marks(keys)})", list(keys)
         rows: Iterable[Any] = self._db.execute(
             f"select family, partition, reading_id, offset, length, line from {rows_of} "
-            f"order by partition, first_offset, family, offset",
+            "order by partition, first_offset, family, offset",
             values,
         )
-        if keys is not None:  # with an open query, we could not write after another connection has written
+        if keys is not None:  # an open query keeps a snapshot, and SQLite rejects writes once it is outdated
             rows = list(rows)
         for (family, partition, reading_id), members in groupby(rows, key=lambda row: row[:3]):
             chunks = tuple(FamilyChunk(Place(offset, length), line) for *_, offset, length, line in members)
@@ -241,8 +241,8 @@ class Catalog:
             last = rows[-1][:2]
 
     def sample_of_keys(self, limit: int) -> list[str]:
-        """The cache keys of some texts: as good as random, but always the same for the same chunks. They are of as many
-        families as possible, so that one large source does not outweigh the others."""
+        """The cache keys of some texts. The choice is as good as random, but always the same for the same chunks. It
+        covers as many families as possible, so that one large source does not outweigh the others."""
         select = f"""
             select distinct key from (
                 select {KEY} as key, row_number() over (partition by family order by {KEY}) as place from family_chunk
@@ -264,7 +264,7 @@ class Catalog:
         with write_transaction(self._db):
             self._db.conn.executemany("update current set family_hash = ?3 where family = ?1 and reading_id = ?2", rows)
 
-    def read_again(self, key: str) -> None:
+    def mark_outdated(self, key: str) -> None:
         """Make the next refresh read the whole partition, because it differs from the catalog."""
         with write_transaction(self._db):
             self._db.execute("update partition set signature = null, manifest = null where key = ?", [key])

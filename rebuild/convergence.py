@@ -182,8 +182,8 @@ class Convergence:
         self._note_projection()
 
     def _has_confirmed_count(self, target: Target, receipts: Receipts) -> bool:
-        """Whether the build has as many documents as its receipts say. With open intents that is unknown. Then it is
-        True, so that nothing is scanned, if the next plan writes or removes every family with an intent."""
+        """Whether the build has as many documents as its receipts say. With open intents, the number is unknown. Then
+        this returns whether the next plan writes or removes every family with an intent, so that no scan is needed."""
         if receipts.has_intents():
             return not receipts.has_lasting_intents()
         return target.build.count() == receipts.documents()

@@ -113,8 +113,8 @@ class DocumentEmbedder:
         """Remove old vectors that were not replaced after `recompute_all`: no current text needs them."""
         if last := self._cache.last_outdated(self.info.fingerprint):
             if self.info.device == "endpoint":
-                # Replaces the probes (vectors of fixed test texts) only now: other runs that used old vectors had to
-                # compare the endpoint with the old probes.
+                # Replaces the probes (vectors of fixed test texts) only now: other runs may have used old
+                # vectors, and compared the endpoint with the old probes.
                 cache_probes(self._encoder, self._cache)
             drop(self._cache, outdated_rows(self._cache, self.info.fingerprint, last))
 
@@ -170,7 +170,7 @@ class Embedders:
         return embedder
 
     def configured_model(self) -> ModelInfo | None:
-        """The configured model, if the cache has vectors and the model is on this machine."""
+        """The configured model, if the cache has vectors and the model is known without the network."""
         if not self._cache_file.exists() or (self.settings.endpoint and self.settings.endpoint_dimensions is None):
             return None
         with VectorCache.open(self._cache_file, replace_damaged=False) as cache:

@@ -10,7 +10,7 @@ from chunksink.chunkbus.errors import ChunksinkError
 
 
 class RebuildError(ChunksinkError):
-    """An error of building an index that the user can fix."""
+    """An error while building or updating an index that the user can fix."""
 
 
 class InvalidBus(RebuildError):
@@ -26,7 +26,7 @@ class NotVerified(RebuildError):
 
 
 class WorseAnswers(RebuildError):
-    """The new generation answers worse than the live one, which is untouched."""
+    """The new generation gives worse answers than the live one, which is untouched."""
 
     def __init__(self, message: str, evaluation: Mapping[str, Any]) -> None:
         super().__init__(message)
@@ -68,8 +68,8 @@ class NotMissing(RebuildError):
 
 @dataclass(frozen=True)
 class Removal:
-    """A removal that needs a flag. `removed` and `total` count sources. But if a flip was stopped because an engine
-    refused many documents, they count documents."""
+    """A removal that needs a flag. `removed` counts sources that are removed or lose most of their chunks, `total` all
+    sources. If a flip was stopped because an engine refused many documents, both count documents."""
 
     removed: int
     total: int

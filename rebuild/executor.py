@@ -30,7 +30,7 @@ from chunksink.sinks.document import Family, Vectors
 EMBEDDED_AT_ONCE = 512
 """Documents, where a long text counts as several: a few seconds of work, so that progress is visible."""
 WRITTEN_AT_ONCE = PART
-"""Documents in a batch: many, because a flush takes a second or more even after few. The first batch is smaller. Two
+"""Documents in a batch: many, because even a small flush takes a second or more. The first batch is smaller. Two
 parts of a large family are never in one batch: each part but the last has at least this size, so it ends its batch."""
 REMOVED_AT_ONCE = 5000
 """Families."""
@@ -87,7 +87,7 @@ class Executor:
             yield _Batch(families, hashed, [vectors for _, vectors in pairs], needed, changed)
 
     def _embedded(self, plan: Plan, on_progress: Progress) -> Iterator[tuple[FamilyDocuments, Vectors | None]]:
-        """Families with their vectors; without vectors if only sinks without vectors get them."""
+        """Families with their vectors; None for a family that only sinks without vectors need."""
         with_vectors = [target.build_id for target in self.targets() if target.holds_vectors]
         families = (each for page in plan.families_to_write() for each in self.session.reader.families(page))
         for group in _by_size(families, EMBEDDED_AT_ONCE, lambda family: family.size):

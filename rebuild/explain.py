@@ -100,7 +100,7 @@ class Explanation:
     vector_key: str
     """Names its vector in the cache."""
     context: str
-    """What the live model reads before the text. Empty if that is nothing, or if the chunk is not in the index."""
+    """What the live model reads before the text; empty if nothing, or if the chunk is not in the index."""
     occurrences: tuple[Occurrence, ...]
     held: str | None
     generation: str
@@ -128,7 +128,7 @@ def why(
 ) -> Explanation:
     """`name` is a chunk's id, a unique beginning of one, the id of its document in the sinks, or a source. For a
     source, its first chunk is explained. `without_chunks` returns why a source has no chunks. Raises UnknownChunk if
-    the name fits no chunk, or several sources."""
+    the name matches no chunk, or several sources."""
     chunk_id, *others = _chunk_ids(state.db, root, name, without_chunks)
     rows = [_ChunkRow(*row) for row in state.db.execute(_CHUNK_ROWS, [chunk_id])]
     occurrences = tuple(_occurrence(state.db, root, row) for row in rows)
@@ -169,9 +169,9 @@ def _chunk_ids(db: Any, root: BusRoot, name: str, without_chunks: Callable[[str]
             if sink_id(chunk_id) == name:
                 return [str(chunk_id)]
     select = "select distinct chunk_id from chunk where chunk_id between ? and ? order by chunk_id limit 3"
-    begun = [str(chunk_id) for (chunk_id,) in db.execute(select, [name, name + "\U0010ffff"])]
-    if len(begun) == 1:
-        return begun
+    matches = [str(chunk_id) for (chunk_id,) in db.execute(select, [name, name + "\U0010ffff"])]
+    if len(matches) == 1:
+        return matches
     families = _families_named(db, name) if name else []
     if len(families) > 1:
         sources = [named_source(family, a_document(db, root, family)) for family in families[:SHOWN]]
@@ -184,8 +184,8 @@ def _chunk_ids(db: Any, root: BusRoot, name: str, without_chunks: Callable[[str]
     if name and (reason := without_chunks(name)):
         raise UnknownChunk(reason)
     if families or any(exists(db, _FORMER, [form, resolve_parent_id(None, form, form)]) for form in names_of(name)):
-        raise UnknownChunk(f"{name!r:.100} was in the chunks before, and no partition has it now")
-    hint = f"; ids that begin with it are {', '.join(begun)}, ..." if begun else "; has it been synced?"
+        raise UnknownChunk(f"{name!r:.100} was in the chunks before, but no partition has it now")
+    hint = f"; ids that begin with it are {', '.join(matches)}, ..." if matches else "; has it been synced?"
     raise UnknownChunk(f"no chunk and no source {name!r:.100} is known{hint}")
 
 
@@ -209,7 +209,7 @@ def _occurrence(db: Any, root: BusRoot, row: _ChunkRow) -> Occurrence:
     verdict, reason = _verdict(db, row)
     line, source = _line_and_source(root, row)
     if line is None and row.partition_state == VALID:
-        reason += "; the partition has changed or gone since it was read: `chunksink sync` applies that"
+        reason += "; the partition has changed or disappeared since it was read; run `chunksink sync`"
     return Occurrence(
         row.partition, row.partition_state, row.offset, line, source, row.document_id, row.text_hash, verdict, reason
     )
@@ -219,7 +219,7 @@ def _verdict(db: Any, row: _ChunkRow) -> tuple[Verdict, str]:
     if exists(db, "undecided where family = ?", [row.family]):
         return "undecided", "its partition changed since the last sync; run `chunksink sync`"
     if exists(db, "held where family = ? and reason = 'family split'", [row.family]):
-        return "undecided", "a version of its source is split between partitions: until that is fixed, none counts"
+        return "undecided", "its source is held, because a version of it is split between partitions"
     current = db.execute("select partition, source_checksum from current where family = ?", [row.family]).fetchone()
     tombstone = db.execute(
         "select partition, at from tombstone where partition <> ? and (parent_id in (?, ?) or document_id = ?) "

@@ -33,8 +33,8 @@ LONG_TEXT = 8192
 
 
 def passage_of(document: Document) -> Passage:
-    """What is embedded for a document. Its key has the hash of the text, then that of the context, which models without
-    context ignore."""
+    """What is embedded for a document. Its key is the hash of the text, followed by the hash of the context; models
+    without context ignore the second."""
     context = context_of(document.title, document.headings)
     return Passage(document.text_hash + context_hash(context).hex(), document.text, context)
 
@@ -103,7 +103,7 @@ def label_of(document: Document) -> str:
 
 
 def source_names(db: Any, root: BusRoot, families: Sequence[str]) -> dict[str, str]:
-    """The names of sources by family: from receipts, else from their chunks. Unnamed ones get their keys."""
+    """The names of sources by family: from receipts, else from their chunks, else the family key."""
     labels = f"select family, max(label) from receipt where family in ({marks(families)}) group by family"
     names = dict(db.execute(labels, list(families)).fetchall())
     for family in families:
@@ -182,7 +182,7 @@ class FamilyReader:
         try:
             yield
         except (PartitionChanged, FileNotFoundError) as error:
-            self._catalog.read_again(partition)
+            self._catalog.mark_outdated(partition)
             raise PartitionChanged(f"partition {partition} was rewritten meanwhile, run again: {error}") from error
 
     def _keep(self, family: FamilyDocuments) -> None:

@@ -73,7 +73,7 @@ class Forecast:
     missing: int
     """Texts that must be embedded."""
     repeated: int
-    """Further chunks with one of these texts."""
+    """Chunks that repeat one of these texts."""
     tokens: int
     """Estimated number of tokens in the texts to embed."""
     seconds: float | None
@@ -86,7 +86,7 @@ class Forecast:
     rebuild_due: str | None
     settings: dict[str, list[str]]
     findings: tuple[Finding, ...]
-    """As `first_findings`."""
+    """See `first_findings`."""
     errors: int
     missing_partitions: tuple[str, ...]
     brake: Removal | None
@@ -170,9 +170,8 @@ def require_plan(
     before builds are recreated: recreating them is a part of the plan."""
     if len(plan_hash) < _LEAST_DIGITS:
         raise UnknownPlan(
-            f"{plan_hash!r:.100} is too short for the hash of a plan: use {_LEAST_DIGITS} or more of the digits that "
-            "`chunksink plan` prints (while an engine has no build yet, a plan has no hash: run `chunksink sync`); "
-            "nothing was written"
+            f"{plan_hash!r:.100} is too short for the hash of a plan; nothing was written. Use {_LEAST_DIGITS} or more "
+            "of the digits that `chunksink plan` prints; if it prints none, run `chunksink sync` without --plan"
         )
     current = plan_sync(session, live, embedder, adopt=adopt).hash
     if current is None:

@@ -151,6 +151,7 @@ def _erase_records(session: Session, families: Iterable[str]) -> tuple[str, ...]
     contain the families."""
     db = session.state.db
     partitions: set[str] = set()
+    not_valid = "select key from partition where state <> 'valid'"
     with write_transaction(db):
         for table in ("compared", "to_compare"):  # otherwise triggers record the erased rows
             db.execute(f"delete from {table}")
@@ -160,12 +161,9 @@ def _erase_records(session: Session, families: Iterable[str]) -> tuple[str, ...]
             partitions |= {key for (key,) in db.execute("select partition from chunk where family = ?", [family])}
             changed = "select family, partition from chunk where family = :family union select :family, ''"
             db.execute(f"insert or ignore into undecided {changed}", {"family": family})
-            absent = "select key from partition where state <> 'valid'"
-            db.execute(f"delete from chunk where family = ? and partition in ({absent})", [family])
+            db.execute(f"delete from chunk where family = ? and partition in ({not_valid})", [family])
         # The file of an invalid partition may still contain the source, so the next run reads it again.
-        findings = (
-            "delete from finding where partition in (select key from partition where state <> 'valid' and key = ?)"
-        )
+        findings = f"delete from finding where partition = ? and partition in ({not_valid})"
         unread = "update partition set signature = null, manifest = null where state <> 'valid' and key = ?"
         for statement in (findings, unread):
             db.conn.executemany(statement, [(key,) for key in partitions])
@@ -177,9 +175,9 @@ def _erase_records(session: Session, families: Iterable[str]) -> tuple[str, ...]
 def find_sources(
     session: Session, name: str, builds: Collection[Build], tenant: str | None, *, every: bool
 ) -> tuple[str, Sequence[NamedSource]]:
-    """The matching form of the name, and its sources. Raises UnknownSource if there is none; SeveralSources if there
-    are several, unless `every` is set or the name is the family key of one: that of a source without a tenant is also
-    the `parent_id` of the same source of each tenant."""
+    """The matching form of the name, and its sources. Raises UnknownSource if there is none. Of several, without
+    `every`, only the one with this family key counts; SeveralSources if none has it. (The family key of a source
+    without a tenant is also the `parent_id` of the same source of each tenant.)"""
     # No source has an empty name or one with an unpaired surrogate.
     for form in names_of(name) if name and not LONE_SURROGATE.search(name) else ():
         sources = sources_named(session.state.db, form, builds, tenant)
@@ -207,14 +205,14 @@ def _several(name: str, sources: Sequence[NamedSource]) -> SeveralSources:
 
 
 def listed(shown: Sequence[NamedSource], total: int) -> str:
-    """These sources, one a line, and how many more there are."""
+    """These sources, one per line, and how many more there are."""
     more = [f"  and {total - len(shown):,} more"] if total > len(shown) else []
     return "\n".join([*(f"  family {each}" for each in shown), *more])
 
 
 def names_of(name: str) -> list[str]:
     """The name, as typed and percent-decoded, in both Unicode forms. One that ends with `#a&b` is also tried with `#a`
-    and without it."""
+    and without a fragment."""
     address, _, fragment = name.partition("#")
     parts = fragment.split("&")
     shorter = [f"{address}#{'&'.join(parts[:kept])}" for kept in reversed(range(1, len(parts)))] + [address]
@@ -223,8 +221,7 @@ def names_of(name: str) -> list[str]:
 
 
 def sources_named(db: Any, name: str, builds: Iterable[Build], tenant: str | None) -> list[NamedSource]:
-    """`name` is a family key, parent_id or document_id, or the source's URI or path. With `tenant`,
-    only sources of this tenant count."""
+    """The sources that `name` and `tenant` mean in `forget`."""
     parents = {name, resolve_parent_id(None, name, name), resolve_parent_id(None, None, name)}
     sources: dict[str, NamedSource] = {}
     of_tenant: set[str] = set()

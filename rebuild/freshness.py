@@ -33,13 +33,13 @@ class Freshness:
     updated: float | None
     """Age of the last sync, repair or rebuild that confirmed every change."""
     verified: float | None
-    """Age of the last `verify` of the live builds with a verdict."""
+    """Age of the last `verify` of the live builds that reached a verdict."""
     verdict: str | None
     """`ok`, `behind` or `drift`."""
     deep_verified: float | None
     deep_verdict: str | None
     has_drift: bool
-    """A `verify` found differences in a build that is still live, or a sink that still has no build, and they may still
+    """A `verify` found a sink that still has no build, or differences in a build that is still live, and they may still
     exist. A later `verify` of at least the same depth that succeeds shows that they are gone. So does a scan, or a
     complete round of spot checks, unless the differences were in vectors or in sources that rounds leave out."""
     failed_run: RunRecord | None
@@ -91,7 +91,7 @@ def _updates(home: Path) -> tuple[RunRecord | None, list[RunRecord]]:
 
 
 def has_drift(status: HomeStatus, home: Path) -> bool:
-    """As `Freshness.has_drift`."""
+    """See `Freshness.has_drift`."""
     is_verified = False  # whether the loop, which goes back in time, has passed a successful `verify` without vectors
     for run in past_runs(home, "verify"):
         is_deep = bool(run.facts.get("deep"))
@@ -118,7 +118,7 @@ def _lasts(status: HomeStatus, verify: RunRecord) -> bool:
 
 
 def failed_run(home: Path) -> RunRecord | None:
-    """As `Freshness.failed_run`."""
+    """See `Freshness.failed_run`."""
     last = (_last_result(home, "verify", *UPDATES), _last_result(home, "ingest"))
     return next((run for run in last if run is not None and run.status == "failed"), None)
 

@@ -17,7 +17,7 @@ from chunksink.rebuild.schema import exists
 from chunksink.rebuild.state import Generation, State
 
 WAIT_SECONDS = 10.0
-"""How long to wait for another run at the start. Only this module reads it, at each use."""
+"""How long to wait for another run at the start. Read at each use, so that tests can change it."""
 WAIT_BETWEEN_SECONDS = 6 * 3600.0
 """How long to wait for a sync in the middle of a rebuild or a verify."""
 LEASES = "leases"
@@ -59,10 +59,10 @@ class WriterLock(_HomeLock):
 
 
 class RebuildLock(_HomeLock):
-    """Held by a run that makes new builds, and by an erasure, during which none may be made. Syncs do not need it."""
+    """Held by a run that makes new builds, and by `forget` and `restore`, during which none may be made."""
 
     def __init__(self, home: Path) -> None:
-        super().__init__(home, "rebuild", f"another run is building in {home}, or erasing from it")
+        super().__init__(home, "rebuild", f"another run is building in {home}, erasing from it or restoring it")
 
 
 def writing(home: Path) -> AbstractContextManager[None]:

@@ -65,8 +65,8 @@ def shown_build(session: Session, sink: Sink, *, adopt: bool, sign: bool = False
         return recorded
     if not session.owns(marker) and not adopt:
         raise OtherHome(
-            f"what {sink.name} shows was made by another home ({marker.home_id:.12}...), not by {session.state.home}; "
-            "it is left alone. To replace it, use --adopt; else give the index another name"
+            f"the public index in {sink.name} was made by another home ({marker.home_id:.12}...), not by "
+            f"{session.state.home}, and was not changed. To replace it, use --adopt; else give your index another name"
         )
     return marker.build_id
 
@@ -78,7 +78,7 @@ def _check_unmarked(session: Session, sink: Sink, recorded: str, *, adopt: bool,
     documents belong to sources with a receipt for this build.
     """
     db = session.state.db
-    if recorded in sink.builds():
+    if recorded in sink.builds():  # Meilisearch lists only builds with a marker
         return
     try:
         build = sink.open(recorded)
@@ -92,17 +92,17 @@ def _check_unmarked(session: Session, sink: Sink, recorded: str, *, adopt: bool,
         confirmed = sum(exists(db, ours, [recorded, stored.parent_id]) for stored in sample)
         if not adopt and 2 * confirmed <= len(sample):
             raise OtherHome(
-                f"what {sink.name} shows has lost its marker, and most of its content is unknown to "
-                f"{session.state.home}; it is left alone. To take it over, run `chunksink sync --adopt`; else give the "
-                "index another name"
+                f"the public index in {sink.name} has lost its marker, and most of its content is unknown to "
+                f"{session.state.home}; the index was not changed. To take it over, run `chunksink sync --adopt`; else "
+                "give your index another name"
             )
         if sign:
             build.sign(session.marker(recorded))
 
 
 def orphans(session: Session, sink: Sink) -> dict[str, int]:
-    """Builds of this home without a record, because records were lost, with their numbers of documents; -1 if that
-    cannot be read."""
+    """Builds of this home without a record, because records were lost, with their numbers of documents; -1 if the
+    number cannot be read."""
     recorded = {build for generation in session.state.generations() for build in generation.builds.values()}
     counts: dict[str, int] = {}
     for build_id in sink.builds():
@@ -121,7 +121,7 @@ def recover_receipts(session: Session, others: Iterable[str]) -> list[str]:
     session.refresh()
     recovered = []
     for name in dict.fromkeys([*session.sinks, *others]):
-        ignored = BuildBroken if name in session.sinks else SinkError  # its builds remain unknown
+        ignored = BuildBroken if name in session.sinks else SinkError  # its builds then stay unknown
         with suppress(ignored):
             sink = session.sink(name)
             build_id = _most_likely(session, sink)

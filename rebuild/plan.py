@@ -157,7 +157,7 @@ class Plan:
             yield [(TextPlace(row[0], Place(*row[1:3]), *row[3:5]), row[5]) for row in page]
 
     def counts(self, build: str | None = None) -> FamilyCounts:
-        """Counts for one build, or for all. Then a family counts as added if no build to which it is written had it."""
+        """Counts for one build, or for all. For all, a family is added if it is new to every build it is written to."""
         counts = self._count("planned", build)
         total = number(self._db, "select count(*) from current where family not in (select family from held)")
         return replace(counts, unchanged=total - counts.added - counts.changed)

@@ -39,7 +39,7 @@ _ROUNDS = 5
 _LOCKED_ROUNDS = 20
 """Further rounds, with the writer's lock held, so that no other run can read changed chunks into the catalog."""
 _WORTH_PREPARING = 4 * 2**20
-"""Bytes of chunks. Preparing a sink takes a second, which pays off if writing takes a few."""
+"""Bytes of chunks. Preparing a sink takes a second, so it pays off only if writing takes several."""
 
 Check = Callable[[Generation | None, Generation], Mapping[str, Any]]
 """Compares the new generation, which has been verified, with the live one. Its result goes to the report. An error
@@ -99,7 +99,7 @@ class Rebuild:
         with self.session.rebuild_lock.at_start():
             with self.session.lock.at_start():
                 self.live = live_generation(self.session, adopt=self.options.adopt)
-                # Before hours of work, and before receipts of existing builds are made.
+                # Check this before hours of work, and before receipts of existing builds are made.
                 require_ours(self.session, self.session.sinks, adopt=self.options.adopt, sign=True)
                 self._check_receipts()
                 self._refresh()
@@ -184,7 +184,7 @@ class Rebuild:
                 targets = stack.enter_context(open_targets(self.session, generation, self.outcome, opening))
             convergence = Convergence(self.session, targets, self.embedder, self.outcome)
             convergence.check()
-            convergence.update_settings()  # an earlier run may have begun with others
+            convergence.update_settings()  # the run that began this generation may have had others
             for number in range(_ROUNDS + _LOCKED_ROUNDS):
                 locked = number >= _ROUNDS
                 with self.session.lock() if locked else nullcontext():
@@ -256,6 +256,6 @@ class Rebuild:
                 examples = scan.examples()
                 scan.make_receipts()
         raise NotVerified(
-            f"{target.sink} differs from what was written: {examples}; the live index is untouched. Run it again to "
-            "write these sources again"
+            f"{target.sink} differs from what was written: {examples}; the live index is untouched. Run the rebuild "
+            "again: it writes these sources again"
         )

@@ -70,13 +70,13 @@ class Recall:
         """What to do if a search finds too little or is slow; else empty."""
         rebuild = f"`chunksink rebuild --sink {sink}` makes a new graph"
         if self.is_low:
-            sync = f"`chunksink sync` corrects the search settings of {sink}; then restart a Chroma server"
-            return f"{sync}. If it changes none, {rebuild}"
+            sync = f"`chunksink sync` corrects the search settings of {sink}; restart a Chroma server afterwards"
+            return f"{sync}. If no setting was wrong, {rebuild}"
         return f"each search visits the deleted vectors, too; {rebuild}" if self.is_worn else ""
 
 
 def measure(state: State, sink: Sink, build_id: str, cached: Cached) -> Recall | None:
-    """None if the engine has no such search, or the cache has no vectors to measure it with."""
+    """None if the engine lacks `SupportsNearest`, or the cache has no vectors to measure with."""
     readable = capability(sink, SupportsReader)
     sample = cached(Catalog(state).sample_of_keys(_QUESTIONS)) if readable is not None else {}
     if readable is None or not sample:

@@ -118,8 +118,8 @@ class Receipts:
         return [DeadLetter(*row) for row in rows]
 
     def next_without_vector(self, limit: int) -> dict[str, set[str]]:
-        """Documents to try again that were refused because their text has no vector, by family. Each call returns those
-        that have waited longest."""
+        """Documents to try again, by family: they were refused because their text has no vector. Chooses those whose
+        last attempt is the oldest, and notes this attempt."""
         chosen = (
             "select id from dead_letter where build = :build and substr(reason, 1, length(:reason)) = :reason "
             "and family in (select family from current) and family not in (select family from held) "
@@ -165,5 +165,5 @@ def receipts_of_live(state: State, sink: str | None = None) -> dict[str, Receipt
     """The records of the live builds, or of the one in this sink, by sink."""
     builds = state.live().builds
     if sink is not None and sink not in builds:
-        raise UnknownSink(f"the live index is in {', '.join(builds)}; there is no sink {sink!r:.100} in it")
+        raise UnknownSink(f"the live index has no sink {sink!r:.100}, only {', '.join(builds)}")
     return {name: Receipts(state.db, build) for name, build in builds.items() if sink in (None, name)}

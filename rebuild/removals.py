@@ -81,10 +81,8 @@ def brake(db: Database, live_builds: Sequence[str], allowed: int) -> None:
 
 
 def brake_refusals(db: Database, sink: str, live_build: str, new_build: str, allowed: int) -> None:
-    """Raises Brake, before a flip, if the engine of the new build refused a large share of the documents.
-
-    Does not raise it if about as many are refused in the live build, or if `allowed` covers the refused ones.
-    """
+    """Raises Brake, before a flip, if the engine of the new build refused a large share of the documents, unless
+    the live build lacks about as many, or `allowed` covers the refused ones."""
     new = Receipts(db, new_build)
     refused, before = new.refused(), Receipts(db, live_build).refused()
     total = refused + new.documents()
@@ -95,15 +93,15 @@ def brake_refusals(db: Database, sink: str, live_build: str, new_build: str, all
     new.retry_dead_letters()  # the next rebuild sends them again
     raise Brake(
         removal,
-        f"{sink} refused {refused:,} of {total:,} documents, one of them because: {reason:.300}. The live index is "
-        f"untouched; {before:,} documents were refused there. To accept an index without the {refused:,}, pass "
-        f"{removal.flag}; else check the engine and run the rebuild again, which sends them again",
+        f"{sink} refused {refused:,} of {total:,} documents, one of them because: {reason:.300}. The live index, which "
+        f"lacks {before:,} refused documents, is unchanged. To accept an index without the refused documents, pass "
+        f"{removal.flag}. Otherwise check the engine and rebuild again, which sends them again",
     )
 
 
 def held_families(db: Database, root: BusRoot, builds: Sequence[str], limit: int = -1) -> list[HeldFamily]:
-    """Families that are held: they stay unchanged in these builds, or missing from them. The first hundred without a
-    recorded name get theirs from their chunks."""
+    """Families that are held: they stay in these builds unchanged, or stay missing. If the name of a source is
+    not recorded, it is read from the chunks, for the first hundred."""
     label = f"select max(label) from {_RECORDED} and family = h.family"
     select = f"select h.*, coalesce(({label}), '') from ({_HELD}) h order by family limit :limit"
     held = [HeldFamily(*row) for row in db.execute(select, _named(builds) | {"limit": limit})]

@@ -43,7 +43,7 @@ class SinkReport:
     drifted: bool = False
     """It was scanned because it differed from its records."""
     lost: int = 0
-    """Sources that lack confirmed documents, as a scan found."""
+    """Sources that lack confirmed documents, according to a scan."""
     altered: int = 0
     """Other sources that differ from what was confirmed."""
     drifted_sources: tuple[str, ...] = ()
@@ -92,7 +92,7 @@ class RunOutcome:
 
     @property
     def chunks_written(self) -> int:
-        """The number of documents sent to the sink that was sent the most."""
+        """The largest number of documents sent to one sink."""
         return max((sink.written for sink in self.sinks.values()), default=0)
 
     @property
@@ -121,13 +121,13 @@ class RunReport:
     generation: str
     families: FamilyCounts
     total: CatalogCounts
-    """All current families and chunks, with held ones."""
+    """All current families and chunks, including held ones."""
     held: dict[str, int]
     """Reasons why families are held, and how many for each."""
     held_sources: dict[str, tuple[str, ...]]
     """Names of some held sources, by reason."""
     findings: tuple[Finding, ...]
-    """As `first_findings`."""
+    """See `first_findings`."""
     errors: int
     wrong_field_values: int
     """Values of a wrong type for their custom field; documents are indexed without them."""
@@ -187,7 +187,7 @@ def conclude(
     rebuild_due: str | None = None,
     repeated: bool = False,
 ) -> RunReport:
-    """Make the report of a run and finish its record. With `repeated`, it counts texts that sources share: slow."""
+    """Make the report of a run and finish its record. With `repeated`, it counts texts that sources share (slow)."""
     catalog, builds = session.catalog, generation.builds
     sinks = {
         name: _with_records(session, build, outcome.sink(name))

@@ -136,7 +136,7 @@ class Scan:
     build_id: str
     reader: FamilyReader
     damage: str = ""
-    """Why the engine's searches do not find its documents; "" if they do."""
+    """Why the engine's searches may miss some of its documents; "" if they find all."""
     unjudged: int = 0
     """Vectors that could not be compared, because their texts have no cached vector."""
 
@@ -221,7 +221,7 @@ class Scan:
         self._insert("insert into stored_family values (?, ?, ?, ?)", self._stored_families())
 
     def _compare(self, condition: str = "", families: Sequence[str] = ()) -> None:
-        """Find families that may differ, all or those of the condition, and compare their documents."""
+        """Compare the documents of families that may differ: of all, or of those that `condition` selects."""
         rows = self.db.execute(_SUSPECTS.format(condition=condition), [*families, self.build_id])
         suspects = [family for (family,) in rows]
         for start in range(0, len(suspects), _FAMILIES):
@@ -296,7 +296,7 @@ def _differences(
 
 
 def _hash(stored: Stored) -> str:
-    """The document hash; "" if the document is foreign, its hash is wrong, or searches do not find it."""
+    """The document hash; "" if the document is foreign, its hash is wrong, or searches may miss it."""
     document = stored.document
     if document is None or stored.damage:
         return ""

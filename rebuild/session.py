@@ -47,7 +47,7 @@ class RunOptions:
     adopt: bool = False
     """Take over builds of another home."""
     allow_deletions: int = 0
-    """Up to this many sources may be removed or lose most of their chunks without the brake stopping the run. In a
+    """The brake does not stop a run in which at most this many sources are removed or lose most of their chunks. In a
     rebuild, each engine may also refuse up to this many documents."""
     deep: bool = False
     """In scans, also compare every vector with the cached one."""
@@ -95,8 +95,8 @@ class Session:
         self.seconds[name] = self.seconds.get(name, 0.0) + seconds
 
     def note_totals(self) -> None:
-        """Add the work of this run to the totals of the home. Raises HomeLocked if another run has the lock. Only a run
-        that computed vectors, the most expensive work, waits for the lock first."""
+        """Add the work of this run to the totals of the home. Raises HomeLocked if another run has the lock. A run that
+        computed vectors, the most expensive work, waits for the lock; others do not."""
         work = defaultdict[tuple[str, str], float](float)
         work |= {("seconds", name): seconds for name, seconds in self.seconds.items()}
         for embedder in self.embedders.opened:
@@ -123,11 +123,11 @@ class Session:
         return Marker(self.state.home_id, build_id, PROJECTION_VERSION, stamp)
 
     def stamp(self, build: Build, receipts: Receipts) -> None:
-        """Write a marker with a new random stamp into the build, so that an older copy of it (a restored one) is
-        recognised. Call it after the engine has confirmed a batch, before its receipts are written.
+        """Write a marker with a new random stamp into the build, so that an older copy of it, such as a restored
+        one, is recognised. Call it after the engine has confirmed a batch, before its receipts are written.
 
-        If the run is killed meanwhile, both stamps are valid: the build differs from its receipts only in families with
-        open intents."""
+        If the run is killed in between, both stamps count as valid. That is safe: the build differs from its receipts
+        only in families with open intents."""
         new = secrets.token_hex(8)
         receipts.expect_stamps({*receipts.stamps(), new})
         build.sign(self.marker(receipts.build_id, new))
@@ -147,20 +147,20 @@ class Session:
     def rebuild_due(self, live: Generation) -> str | None:
         """Why a rebuild would make a different index, judging by settings and files."""
         if live.holds_vectors:
-            return other_model(EncoderSettings.of(self.config), live, self.config.model_cache_path)
+            return model_mismatch(EncoderSettings.of(self.config), live, self.config.model_cache_path)
         without = [name for name, sink in self.sinks.items() if name in live.builds and sink.wants_vectors]
-        return f"{' and '.join(without)} should have vectors, and the live index has none" if without else None
+        return f"{' and '.join(without)} should have vectors, but the live index has none" if without else None
 
 
-def other_model(configured: EncoderSettings, live: Generation, model_cache: Path | None) -> str | None:
-    """Why a rebuild would use another model than the live index; None if the live index has no vectors."""
+def model_mismatch(configured: EncoderSettings, live: Generation, model_cache: Path | None) -> str | None:
+    """Why a rebuild would use another model than the live index; None if it would not, or the index has no vectors."""
     if not live.holds_vectors:
         return None
     changed = changed_settings(configured, live.encoder)
     if not changed:
         return _files_changed(live, model_cache or default_model_cache())
     if configured.model != live.encoder.model:
-        return f"the live index was made with {live.encoder.model}, {configured.model} is configured"
+        return f"the live index was made with {live.encoder.model}, but {configured.model} is configured"
     values = (f"{name} was {_shown(before)} and is now {_shown(now)}" for name, (before, now) in changed.items())
     return f"the live index was made with other settings of {configured.model}: {'; '.join(values)}"
 

@@ -1,10 +1,9 @@
 """Spot checks: every sync compares the next part of each live build with the chunks.
 
-The marker and the number of documents of a build stay the same when another program overwrites documents. So every
-sync also compares the content of a part. A part is a hundredth of the build, within
-`LEAST_DOCUMENTS` and `MOST_DOCUMENTS`; for some builds ten times as much. So a pass over the whole build, called a
-round, takes a known number of syncs. Left out are sources that are held, sources that the next plan writes anyway, and
-those with more than `LARGEST` documents.
+The marker and the number of documents of a build stay the same when another program overwrites documents. Spot checks
+find that. A part is a hundredth of the build, within `LEAST_DOCUMENTS` and `MOST_DOCUMENTS`; for some builds ten times
+as much. So a round, which is a pass over the whole build, takes a limited number of syncs. Rounds skip sources that are
+held, that the next plan writes anyway, or that have more than `LARGEST` documents.
 """
 
 from __future__ import annotations

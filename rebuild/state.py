@@ -68,7 +68,7 @@ FULL_BYTES = 10_000_000
 
 
 def can_write(path: Path) -> bool:
-    """Whether this user can read and write a file, or all names in a folder."""
+    """Whether this user can read and write the file or folder."""
     effective = os.access in os.supports_effective_ids
     wanted = os.R_OK | os.W_OK | (os.X_OK if path.is_dir() else 0)
     return os.access(path, wanted, effective_ids=effective)

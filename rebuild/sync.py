@@ -26,7 +26,7 @@ from chunksink.sinks.contract import Sink
 from chunksink.sinks.errors import BuildBroken, SinkError
 
 _RETRIED_TEXTS = 100
-"""Refused texts that one run tries again in each sink."""
+"""How many refused texts a run tries again in each sink."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def _build_all(session: Session, options: SyncOptions) -> RunReport | None:
         with session.lock.at_start():
             if _live_to_sync(session, options) is not None:
                 return None
-        # Engines that already have builds, because the records were lost, must not lose documents.
+        # If the records were lost, engines still have builds, and these must not lose documents.
         is_new = not any(sink.builds() for sink in session.sinks.values())
         build_options = RebuildOptions(
             adopt=options.adopt,
@@ -95,8 +95,8 @@ def _build_all(session: Session, options: SyncOptions) -> RunReport | None:
 
 
 def _build_sink(session: Session, sink: Sink, options: SyncOptions, outcome: RunOutcome) -> None:
-    """Make a new live generation with a build of this sink. It shares all other live builds, also those of sinks that
-    are no longer configured. If that fails, the other sinks are synced nevertheless."""
+    """Make a new live generation: a build of this sink, and all live builds, even of sinks that are no longer
+    configured. If this fails, the other sinks are still synced."""
     try:
         with session.rebuild_lock.at_start():
             with session.lock.at_start():

@@ -48,17 +48,17 @@ class SinkCheck:
     """The recall of its vector search, if it was measured."""
 
     @property
-    def holds_all(self) -> bool:
+    def matches_chunks(self) -> bool:
         return not (self.missing or self.extra or self.changed)
 
     @property
     def ok(self) -> bool:
-        return self.holds_all and self.shown and not (self.settings or self.unjudged)
+        return self.matches_chunks and self.shown and not (self.settings or self.unjudged)
 
     @property
     def is_behind(self) -> bool:
         """Whether the only differences are changes that wait for a sync."""
-        is_pending = not self.holds_all and all(source.pending for source in self.drifted_sources)
+        is_pending = not self.matches_chunks and all(source.pending for source in self.drifted_sources)
         return is_pending and self.shown and not (self.settings or self.unjudged)
 
 
@@ -113,7 +113,7 @@ class VerifyReport:
 
     @property
     def drifted(self) -> dict[str, str | None]:
-        """The builds with differences that do not only wait for a sync, by sink; None for a sink without a build."""
+        """The builds that are wrong and not only behind, by sink; None for a sink without a build."""
         different = (name for name, sink in self.sinks.items() if not (sink.ok or sink.is_behind))
         wrong = [*self.unbuilt, *self.failed, *different]
         return {name: self.live.builds.get(name) for name in wrong if name not in self.unknown}
@@ -204,7 +204,7 @@ def _verify(session: Session, live: Generation, deep: bool, recall: bool) -> Ver
                     failed[name] = BuildBroken(
                         "the build has lost its marker, by which searches recognise it", "`chunksink sync` restores it"
                     )
-                if embedder is not None and recall and target.holds_vectors and checks[name].holds_all:
+                if embedder is not None and recall and target.holds_vectors and checks[name].matches_chunks:
                     measured = measure(session.state, session.sinks[name], target.build_id, embedder.cached)
                     checks[name] = replace(checks[name], recall=measured)
             except (BuildMissing, BuildBroken) as error:

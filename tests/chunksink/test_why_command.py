@@ -154,7 +154,7 @@ def test_why_after_the_file_changed_has_no_line(home: Home, shell: Shell) -> Non
     assert found["occurrences"][0]["line"] is None
     assert found["occurrences"][0]["verdict"] == "current"
     assert "`chunksink sync`" in found["occurrences"][0]["reason"]
-    assert "changed or gone" in found["printed"]
+    assert "changed or disappeared" in found["printed"]
 
 
 def test_why_shows_different_and_absent_copies(home: Home, shell: Shell) -> None:

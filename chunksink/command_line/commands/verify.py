@@ -104,7 +104,7 @@ def _lines(report: "VerifyReport") -> Iterator[str]:
 def _state(sink: "SinkCheck") -> str:
     if sink.ok:
         return "matches the chunks"
-    if not sink.holds_all:
+    if not sink.matches_chunks:
         return f"differs from the chunks{' (changes wait for a sync)' if sink.is_behind else ''}"
     is_only_unproved = replace(sink, unjudged=0).ok
     return f"matches the chunks, but {'not all vectors could be compared' if is_only_unproved else 'needs a repair'}"
