@@ -20,7 +20,7 @@ from chunksink.ingest.errors import IngestRefused
 from chunksink.ingest.model import moment_of, summarise
 from chunksink.ingest.placement import Placement, is_ours
 
-_MOST_AHEAD = timedelta(days=1)
+_MAX_AHEAD = timedelta(days=1)
 _LAST_MOMENT = datetime.max.replace(tzinfo=UTC) - timedelta(microseconds=1)
 """The latest moment to which a microsecond can be added."""
 
@@ -143,7 +143,7 @@ def next_created_at(db: sqlite3.Connection, bus: BusRoot, now: str) -> str:
             stamp = moment_of(read_manifest(bus, key).created_at)
         except (OSError, InvalidManifest):
             continue  # validation reports it
-        if key in ours or stamp <= moment + _MOST_AHEAD:
+        if key in ours or stamp <= moment + _MAX_AHEAD:
             stamps.add(stamp)
     newest = max(stamps, default=moment)
     if stamps and moment <= newest:

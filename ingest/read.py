@@ -36,7 +36,7 @@ _IN_FLIGHT = 32
 REFUSED = "refused"
 """Marks a refused family in `Reading.rows`: its row has this mark instead of the other columns."""
 _CHANGED = "was written to while it was read: run again when its writer has finished"
-_MOST_REPORTED = 1000
+_MAX_REPORTED = 1000
 """How many failures of one file are reported one by one. All are counted."""
 
 
@@ -91,7 +91,7 @@ class Reading:
         self.codes[notice.code] += 1
         if notice.is_failure:
             self.failures += 1
-            if len(self.reported) < _MOST_REPORTED:
+            if len(self.reported) < _MAX_REPORTED:
                 self.reported.append(Failure(self.uri, notice.code, notice.reason, notice.line))
 
 

@@ -8,7 +8,7 @@ not indexed again. Vanished sources, and records that vanished from a file, keep
 import sqlite3
 from dataclasses import dataclass
 
-from chunksink.chunkbus.brake import LEAST_CHUNKS, SHRUNK_DIVISOR, is_large_loss
+from chunksink.chunkbus.brake import MIN_CHUNKS, SHRUNK_DIVISOR, is_large_loss
 from chunksink.chunkbus.wording import counted
 from chunksink.ingest.codes import SOURCE_IN_ANOTHER_FILE
 from chunksink.ingest.discover import Discovery
@@ -173,7 +173,7 @@ def stop_large_loss(db: sqlite3.Connection, allowed: int) -> None:
         )
     shrunk = db.execute(_SHRUNK).fetchall()
     lost, (total,) = sum(chunks for _, chunks in shrunk), db.execute("select sum(chunks) from stored").fetchone()
-    if len(shrunk) <= allowed or not is_large_loss(lost, total or 0, LEAST_CHUNKS):
+    if len(shrunk) <= allowed or not is_large_loss(lost, total or 0, MIN_CHUNKS):
         return
     names = ", ".join(name for name, _ in shrunk[:_FIRST_MISSING])
     sources = f"{counted(len(shrunk), 'source')} ({names})"

@@ -14,7 +14,7 @@ RANK_CONSTANT = 60
 one."""
 _GOOD = 0.5
 """If the best hit of a leg has at least this share of `Ranking.full_match`, its value is 1."""
-_LEAST_WEIGHT, _MOST_WEIGHT = 0.3, 0.6
+_MIN_WEIGHT, _MAX_WEIGHT = 0.3, 0.6
 """The weight of keyword search: the first if it finds nothing, the second if the value of its best hit is 1."""
 
 
@@ -117,7 +117,7 @@ def best_value(ranking: Ranking) -> float:
 def keyword_weight(evidence: float) -> float:
     """The weight of keyword search, from the value of its best hit. The worse that hit matches the
     query, the more weight semantic search gets."""
-    return _LEAST_WEIGHT + (_MOST_WEIGHT - _LEAST_WEIGHT) * evidence
+    return _MIN_WEIGHT + (_MAX_WEIGHT - _MIN_WEIGHT) * evidence
 
 
 def scale_of(ranking: Ranking) -> Scale | None:

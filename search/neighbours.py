@@ -29,9 +29,9 @@ _HIDDEN = re.compile(
 )
 _HEADING = re.compile(r" {0,3}#{1,6}(?:\s.*)?|\s*[=*_-]{2,}\s*")
 _INTRODUCTION_ENDS = (":", "\uff1a")
-_MOST_INTRODUCTION = 1000
+_MAX_INTRODUCTION = 1000
 """Characters. A longer text is content, even if its last line introduces the next chunk."""
-_MOST_STEPS = 10
+_MAX_STEPS = 10
 """How many chunks without content are skipped. Each step asks an engine."""
 
 
@@ -116,7 +116,7 @@ def replacements(legs: Legs, access: Access, question: Question, documents: Sequ
     shown = {document.id: document for document in documents}
     fetched = dict(shown)
     pending = dict(shown)
-    for _ in range(_MOST_STEPS):  # all documents take each step together
+    for _ in range(_MAX_STEPS):  # all documents take each step together
         introductions = {id: _introduction(one, keep_hidden=keep_hidden) for id, one in pending.items()}
         pending = {id: one for id, one in pending.items() if one.next_id and introductions[id] is not None}
         sources = {str(one.next_id): one.parent_id for one in pending.values() if one.next_id not in fetched}
@@ -136,7 +136,7 @@ def replacements(legs: Legs, access: Access, question: Question, documents: Sequ
 def _introduction(document: Document, *, keep_hidden: bool) -> str | None:
     """The text below the headings if it ends like an introduction, "" if there is none, None for other documents."""
     text = (document.text if keep_hidden else _HIDDEN.sub("", document.text)).rstrip()
-    if not document.text or len(text) > _MOST_INTRODUCTION:
+    if not document.text or len(text) > _MAX_INTRODUCTION:
         return None
     lines = text.splitlines()
     # If the document has no headings, `# x` may be a comment in code.

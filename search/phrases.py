@@ -22,7 +22,7 @@ _QUOTED = re.compile(
     )
 )
 _SIGNS = re.compile(f"[{_DOUBLE}{''.join(one for one, _ in _PAIRS)}\u300d\u300f]")
-MOST_PHRASE_HITS = 2_000
+MAX_PHRASE_HITS = 2_000
 """Of the documents that contain the phrases, the semantic leg compares at most this many with the query, since each
 vector must be read."""
 
@@ -45,7 +45,7 @@ class Phrases:
         return " ".join(f'"{phrase}"' for phrase in self.texts)
 
     def hits(self, reader: KeywordReader, filters: Sequence[Filter]) -> list[Hit]:
-        return reader.search(self.query, MOST_PHRASE_HITS, filters, every=True)
+        return reader.search(self.query, MAX_PHRASE_HITS, filters, every=True)
 
 
 def phrases_of(text: str) -> Phrases:

@@ -14,7 +14,7 @@ from chunksink.embeddings.errors import EmbeddingsError
 from chunksink.rebuild.freshness import NO_DRIFT, failed_run, has_drift
 from chunksink.rebuild.receipts import receipts_of_live
 from chunksink.rebuild.run_records import RunRecord, past_runs
-from chunksink.rebuild.spot_check import LARGEST, Coverage
+from chunksink.rebuild.spot_check import MAX_CHUNKS, Coverage
 from chunksink.rebuild.state import State, cache_file
 from chunksink.rebuild.status import BuildStatus, HomeStatus
 from chunksink.search.page.report import Report, ReportRow, Section, Tone
@@ -81,7 +81,7 @@ def _compared(coverages: list[Coverage]) -> str:
         return "nothing yet: the index has no chunks"
     compared = f"every source at least once since {_minute(since)}" if since else "not yet every source"
     takes = "each sync compares all" if syncs == 1 else f"each sync compares some, {syncs:,} syncs compare all"
-    return f"{compared}; {takes}. Only `chunksink verify` compares sources of over {LARGEST:,} chunks"
+    return f"{compared}; {takes}. Only `chunksink verify` compares sources of over {MAX_CHUNKS:,} chunks"
 
 
 def _pending(sink: BuildStatus) -> str:

@@ -30,7 +30,7 @@ from chunksink.settings.ray import RayOptions
 from chunksink.settings.rerank import RerankOptions
 from chunksink.settings.secret import key_in
 
-LEAST_FREE_BYTES = 10**9
+MIN_FREE_BYTES = 10**9
 ENDPOINT_SECONDS = 5.0
 _SHOWN = 3
 _GATEWAY_ERRORS = (502, 503, 504)
@@ -105,7 +105,7 @@ def disk(home: Path) -> str:
     found = f"{sized(free)} free below {place}"
     if free < FULL_BYTES:
         raise CheckProblem(found, "make room: no run can write its record")
-    if free < LEAST_FREE_BYTES:
+    if free < MIN_FREE_BYTES:
         raise CheckProblem(found, "make room: a rebuild needs room for a second index beside the live one", "warn")
     return found
 

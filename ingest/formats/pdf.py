@@ -26,9 +26,9 @@ _ADDRESS = re.compile(r"://|www\.|@|\w\.[a-z]{2}")
 _SUSPENDED = re.compile(r"(?:und|oder|bzw|and|or|et)\b")
 _MAX_LINE_GAP = 1.5
 """The largest gap between lines of a block, in line heights. Double spacing is smaller, the gap to a footer larger."""
-_LEAST_REPEATING_PAGES = 3
-_MOST_RUNNING_LINES = 3
-_MOST_RUNNING_CHARACTERS = 200
+_MIN_REPEATING_PAGES = 3
+_MAX_RUNNING_LINES = 3
+_MAX_RUNNING_CHARACTERS = 200
 _MAX_FIRST_PAGE = 100
 """The largest number of a first page. A number such as 2001 (Invoice - 2001) that implies a larger one is not a page
 number, unless a word such as "page" precedes it."""
@@ -112,7 +112,7 @@ def _running_lines(pages: Sequence[list[str]]) -> list[int]:
     """The number of header lines of each page, at most three. A header line is shared by more than half of the pages.
     A line that occurs more than twice per page on average is text."""
     depths = [0] * len(pages)
-    for depth in range(_MOST_RUNNING_LINES if len(pages) >= _LEAST_REPEATING_PAGES else 0):
+    for depth in range(_MAX_RUNNING_LINES if len(pages) >= _MIN_REPEATING_PAGES else 0):
         reached = [page for page, lines in enumerate(pages) if depths[page] == depth < len(lines)]
         keys = {page: _key(pages[page][depth], page) for page in reached}
         common, count = next(iter(Counter(keys.values()).most_common(1)), ("", 0))
@@ -129,7 +129,7 @@ def _running_lines(pages: Sequence[list[str]]) -> list[int]:
 def _key(line: str, page: int) -> str:
     """The line with its page number made relative to the page's index, so that headers of different pages are equal. A
     page number follows a word such as "page", or is set off from the rest."""
-    found = _PAGE_NUMBER.search(line) if len(line) <= _MOST_RUNNING_CHARACTERS else None
+    found = _PAGE_NUMBER.search(line) if len(line) <= _MAX_RUNNING_CHARACTERS else None
     if found is None or found.lastindex is None:
         return line
     start, end = found.span(found.lastindex)

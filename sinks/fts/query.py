@@ -39,7 +39,7 @@ MAX_TERMS = 48
 MAX_PAIRS = 400
 MAX_CHARACTERS = 10_000
 MAX_PUNCTUATED = 4
-_MOST_VERBATIM = 16
+_MAX_VERBATIM = 16
 """Longer queries are hardly ever in a text as typed."""
 FEW = 3
 """In a query with at most this many words or pairs of characters, documents that have all of them rank higher."""
@@ -125,7 +125,7 @@ def parse(typed: str) -> Query:
         punctuated=kept_punctuated,
         joined=tuple(joined) if len(kept) <= FEW else (),  # does not help long questions
         compounds=_compounds([word for word in kept if word not in in_quotes]),
-        verbatim=() if phrases or runs or not FEW <= len(TOKEN.findall(storable)) <= _MOST_VERBATIM else (storable,),
+        verbatim=() if phrases or runs or not FEW <= len(TOKEN.findall(storable)) <= _MAX_VERBATIM else (storable,),
     )
 
 

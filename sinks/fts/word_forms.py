@@ -114,7 +114,7 @@ def words_of(stems: Iterable[str]) -> list[str]:
     return list(words.values())
 
 
-_SHORTEST = 3
+_MIN_LETTERS = 3
 _ENDING_LIST = """
     ability able ably al alism alistic ality alization alize ally ance ances ancy ant ants ate ated ates ating ation
     ational ations ative ator ators ed eed eer ement ements ence ences ency ent ently ents er ers es est fully fulness
@@ -145,7 +145,7 @@ def prefix_terms(typed: str) -> PrefixTerms:
 
     The index has only stems, which may be shorter than the typed text.
     """
-    if len(typed) < _SHORTEST or not typed.isalpha():
+    if len(typed) < _MIN_LETTERS or not typed.isalpha():
         return PrefixTerms(typed)
     plain = typed.lower()
     suffixed = [plain + suffix for suffix in REMOVABLE_SUFFIXES]

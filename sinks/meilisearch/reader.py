@@ -176,10 +176,10 @@ class MeilisearchReader:
             return _question(query, filters)
         counts = [answer["totalHits"] for answer in self._of_words(query, words, filters, 1)[1]]
         rarest = query_words.rarest(counts)
-        if rarest and counts[rarest[0]] > query_words.MOST_CANDIDATES:
+        if rarest and counts[rarest[0]] > query_words.MAX_CANDIDATES:
             return {**_question(words[rarest[0]], filters), "matchingStrategy": "last"}
         kept = [words[number] for number in rarest]
-        _, answers, together = self._of_words(query, kept, filters, query_words.MOST_CANDIDATES)
+        _, answers, together = self._of_words(query, kept, filters, query_words.MAX_CANDIDATES)
         ids = {id for answer in (*answers, together) for (id, _), _ in _scores(answer, filters)}
         return {"q": "", "filter": [*rows.conditions(filters), f"{PRIMARY_KEY} IN {rows.listed(sorted(ids))}"]}
 

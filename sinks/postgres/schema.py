@@ -27,7 +27,7 @@ PREFIX = "build_"
 VIEW = "documents"
 PROTECTION = "row_security"
 _TYPES: dict[type, str] = {str: "text", int: "bigint", float: "float8", bool: "bool", tuple: "text[]", dict: "jsonb"}
-_MOST_DIMENSIONS = {"vector": 2000, "halfvec": 4000}  # of pgvector's HNSW
+_MAX_DIMENSIONS = {"vector": 2000, "halfvec": 4000}  # of pgvector's HNSW
 WEIGHTED = {weight: f"words_{weight.lower()}" for weight in words.SEARCHED}
 
 
@@ -239,9 +239,9 @@ def missing(connection: Connection, build: BuildTable, options: PostgresOptions)
     if options.row_security and not is_protected:
         found[PROTECTION] = _protection(build)
     if dimensions > 0 and f"{build.name}_{kind}" not in defined:
-        if dimensions > _MOST_DIMENSIONS[kind]:
+        if dimensions > _MAX_DIMENSIONS[kind]:
             raise Refused(
-                f"the vectors have {dimensions} dimensions, but pgvector can index at most {_MOST_DIMENSIONS[kind]} "
+                f"the vectors have {dimensions} dimensions, but pgvector can index at most {_MAX_DIMENSIONS[kind]} "
                 f"for the type {kind}. Use another model" + ("" if options.halfvec else ", or set the option `halfvec`")
             )
         expression = f"(embedding::halfvec({dimensions}))" if options.halfvec else "embedding"

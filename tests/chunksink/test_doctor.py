@@ -135,7 +135,7 @@ def test_variables_are_shown_without_their_values(built: Shell, monkeypatch: pyt
 def test_low_disk_other_writer_and_impossible_home_are_reported(built: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     with writing(built.home):
         assert problems(checks(built, Exit.OK)) == {"locks": "warn"}
-    monkeypatch.setattr(machine, "LEAST_FREE_BYTES", 10**18)
+    monkeypatch.setattr(machine, "MIN_FREE_BYTES", 10**18)
     assert checks(built, Exit.OK)["disk"]["verdict"] == "warn"
     monkeypatch.setattr(machine, "FULL_BYTES", 10**18)
     assert checks(built)["disk"]["verdict"] == "fail"

@@ -97,7 +97,7 @@ def test_phrases_found_in_another_build_are_ignored(legs: Legs) -> None:
 
 
 def test_number_of_compared_phrase_hits_is_limited(legs: Legs, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(phrases_, "MOST_PHRASE_HITS", 20)
+    monkeypatch.setattr(phrases_, "MAX_PHRASE_HITS", 20)
     assert len(search(legs, Question('"kitten"', mode="semantic", collapse=False, limit=100))) == 20
     assert len(search(legs, Question('"kitten"', mode="hybrid", collapse=False, limit=200))) == 150
 

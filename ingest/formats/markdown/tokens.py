@@ -34,7 +34,7 @@ MARK = (
 _TOKEN = re.compile(
     f"[{_LETTER}]{{1,7}}[{MARK}]{{0,8}}|[{_DIGIT}]{{1,3}}|[{_SINGLE}](?:[{MARK}]|(?<=\u200d)[{_SINGLE}]){{0,8}}"
 )
-_MOST_COUNTED_AT_ONCE = 2**20
+_MAX_COUNTED_AT_ONCE = 2**20
 
 
 def count(text: str) -> int:
@@ -45,7 +45,7 @@ def count(text: str) -> int:
 
 def counter(text: str) -> CountTokens:
     """A counter for many parts of one text. The counts of parts cut between tokens add up to that of the whole."""
-    of_part = _counter_without_marks(text) if len(text) <= _MOST_COUNTED_AT_ONCE else None
+    of_part = _counter_without_marks(text) if len(text) <= _MAX_COUNTED_AT_ONCE else None
     return of_part or (lambda start, end: count(text[start:end]))
 
 
