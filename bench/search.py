@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from chunksink.index import Index
     from chunksink.search.question import Mode
 
-SPANS, MOST_IN_SEARCH = 100_000, 8
+SPANS, MAX_IN_SEARCH = 100_000, 8
 WARM = 30  # questions before those that count
 COMPUTED, KNOWN = "hybrid", "hybrid, vector known"
 RECALL, LATENCY = "recall@100", "a search, vector known, p50"
@@ -90,7 +90,7 @@ def measure_spans(case: Measurement) -> None:
         with span("leg keyword", sink="fts", depth=100):
             pass
     each = 1000 * (perf_counter() - started) / SPANS
-    case.found("of a keyword search's time", MOST_IN_SEARCH * each / search)
+    case.found("of a keyword search's time", MAX_IN_SEARCH * each / search)
 
 
 def _milliseconds(index: Index, text: str, mode: Mode) -> float:

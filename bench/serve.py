@@ -26,7 +26,7 @@ from bench.search import questions
 RATE = 50
 P99, FAILED = f"p99 at {RATE} requests a second", "requests that failed"
 WARM_SECONDS = 5
-_MOST_CONNECTIONS = 200
+_MAX_CONNECTIONS = 200
 START_SECONDS = 120.0
 
 
@@ -104,7 +104,7 @@ class _Client:
     def __init__(self, address: str) -> None:
         self._address = urlsplit(address)
         self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
-        self.free = asyncio.Semaphore(_MOST_CONNECTIONS)
+        self.free = asyncio.Semaphore(_MAX_CONNECTIONS)
 
     async def get(self, path: str) -> bool:
         """Whether the answer is 200."""

@@ -23,7 +23,7 @@ VALIDATE = "in the only partition, against `chunksink validate` of it"
 EDITED = 10  # chunks, each of another source
 EDITS = 5
 LANGCHAIN = "fts,chroma, against LangChain's index(), which fills Chroma alone"
-_LEAST = 0.01  # seconds: a difference of two times is no more precise than this
+_MIN_SECONDS = 0.01  # seconds: a difference of two times is no more precise than this
 
 
 def measure_unchanged(case: Measurement) -> None:
@@ -53,7 +53,7 @@ def measure_unchanged(case: Measurement) -> None:
     seconds = case.keep("LangChain index(), seconds", [ran.document["seconds"] for ran in index])
     # Medians, because the difference of two short times is too uncertain for each round.
     for sinks in SINKS:
-        case.found(f"{sinks}, against LangChain's index()", median(seconds) / max(beyond[sinks], _LEAST))
+        case.found(f"{sinks}, against LangChain's index()", median(seconds) / max(beyond[sinks], _MIN_SECONDS))
 
 
 def measure_changed(case: Measurement) -> None:

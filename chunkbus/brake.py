@@ -1,11 +1,11 @@
 """How much one run may remove without permission.
 
-Sync and rebuild use all of these limits. Ingest does not use `LEAST_SOURCES`, and has stricter rules for files and
+Sync and rebuild use all of these limits. Ingest does not use `MIN_SOURCES`, and has stricter rules for files and
 folders that are suddenly empty.
 """
 
-LEAST_SOURCES = 10
-LEAST_CHUNKS = 100
+MIN_SOURCES = 10
+MIN_CHUNKS = 100
 """A run that loses fewer sources and fewer chunks than these never needs permission."""
 LARGEST_SHARE = 0.2
 """A run that loses at most this share of all sources and of all chunks needs no permission either."""

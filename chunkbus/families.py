@@ -16,7 +16,7 @@ STRETCH_COLUMNS = ("first", "lines", "expected", "version", "checksum", "family"
 of the tenant and the `parent_id`, `source` that of the `parent_id` alone.
 """
 _LINES, _EXPECTED = STRETCH_COLUMNS.index("lines"), STRETCH_COLUMNS.index("expected")
-_LARGEST = 2**63 - 1
+_MAX_INTEGER = 2**63 - 1
 
 
 class StretchCounter:
@@ -60,7 +60,7 @@ class StretchCounter:
         row = self.rows[-1]
         row[_LINES] += 1
         if expected is not None and expected > row[_EXPECTED]:
-            row[_EXPECTED] = min(expected, _LARGEST)
+            row[_EXPECTED] = min(expected, _MAX_INTEGER)
 
     def skip(self) -> None:
         """Ends the current stretch, because a refused line belongs to none."""

@@ -41,7 +41,7 @@ _long_number = re.compile(rb"[0-9]{3}").search
 # Every parser reads 900 levels, and each level takes two bytes, its brackets. So lines that are shorter than this
 # without their text are not checked for nesting.
 _DEEP_BYTES = 1800
-_LARGEST = 2**53 - 1  # the largest integer that every JSON parser reads exactly; larger ones are not indexed
+_MAX_INTEGER = 2**53 - 1  # the largest integer that every JSON parser reads exactly; larger ones are not indexed
 
 
 class RecordCheck(Protocol):
@@ -143,8 +143,8 @@ def _examine_chunk(chunk: Chunk, require_source_checksum: bool) -> list[Problem]
         problems += _check_text_hash(chunk.text, chunk.hashes.text_hash)
     if chunk.span is not None:
         problems += _check_span(chunk.span)
-    if chunk.chunk_index is not None and chunk.chunk_index > _LARGEST:
-        problems.append(_impossible(f"chunk_index is above {_LARGEST}"))
+    if chunk.chunk_index is not None and chunk.chunk_index > _MAX_INTEGER:
+        problems.append(_impossible(f"chunk_index is above {_MAX_INTEGER}"))
     return problems
 
 
@@ -167,8 +167,8 @@ def _impossible(detail: str) -> Problem:
 
 
 def _is_range(start: int | None, end: int | None) -> bool:
-    first, last = 0 if start is None else start, _LARGEST if end is None else end
-    return 0 <= first <= last <= _LARGEST
+    first, last = 0 if start is None else start, _MAX_INTEGER if end is None else end
+    return 0 <= first <= last <= _MAX_INTEGER
 
 
 def _check_text_hash(text: str, stored: str) -> list[Problem]:

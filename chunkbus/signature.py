@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-_LONGEST_TICK_NS = 2_000_000_000
+_MAX_TICK_NS = 2_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Signature:
         A timestamp far in the future is ignored: it was set explicitly, or the clock was set back. None if both
         timestamps are ignored."""
         remaining = (stamp + _tick(stamp) - now_ns for stamp in (self.mtime_ns, self.ctime_ns))
-        return max((each for each in remaining if each <= _LONGEST_TICK_NS), default=None)
+        return max((each for each in remaining if each <= _MAX_TICK_NS), default=None)
 
 
 def signatures_of(paths: Collection[Path]) -> list[Signature]:
@@ -78,4 +78,4 @@ def wait_a_tick() -> None:
 def _tick(stamp: int) -> int:
     """The longest time between two changes that can get the same timestamp. Some file systems store only whole seconds,
     or only even ones."""
-    return _LONGEST_TICK_NS if stamp % 1_000_000_000 == 0 else 20_000_000
+    return _MAX_TICK_NS if stamp % 1_000_000_000 == 0 else 20_000_000

@@ -20,8 +20,8 @@ def open(path_or_config: "str | Path | Config | None" = None, **settings: Any) -
     """Open the index of a configuration: a file, a folder with `chunksink.toml`, or a `Config`.
 
     The default is the file that `CHUNKSINK_CONFIG` names, else the one in the current folder. Without a file every
-    setting has its default. `settings` override file and environment, as flags do. Relative paths start at the folder
-    of the file; those from elsewhere start at the current folder of this call.
+    setting has its default. `settings` override file and environment, as flags do. Relative paths are
+    resolved from the file's folder; those in `settings` and the environment, from the current folder of this call.
     """
     from chunksink.index import Index
     from chunksink.settings.config import Config

@@ -27,6 +27,7 @@
     │   ├── NotVerified          an engine differs from the chunks, or the chunks kept changing during a rebuild
     │   ├── WorseAnswers         the new index answers worse than the live one, which is unchanged
     │   ├── ComputeError         workers on Ray failed: run it again
+    │   ├── OtherBus             the index was made from another folder of chunks: nothing was read
     │   ├── OtherModel, OtherHome, OtherPlan, UnknownPlan
     │   ├── UnknownSource, SeveralSources, UnknownChunk, UnknownRun, UnknownSink
     │   └── NotMissing           the partition to retire is still there
@@ -83,6 +84,7 @@ from chunksink.rebuild.errors import NoGeneration as NoGeneration
 from chunksink.rebuild.errors import NothingBuilt as NothingBuilt
 from chunksink.rebuild.errors import NotMissing as NotMissing
 from chunksink.rebuild.errors import NotVerified as NotVerified
+from chunksink.rebuild.errors import OtherBus as OtherBus
 from chunksink.rebuild.errors import OtherHome as OtherHome
 from chunksink.rebuild.errors import OtherModel as OtherModel
 from chunksink.rebuild.errors import OtherPlan as OtherPlan

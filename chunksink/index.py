@@ -1,4 +1,4 @@
-"""One index from Python: the same runs that the command line makes, without a terminal.
+"""One index, for Python programs: the same runs as on the command line, without a terminal.
 
     with chunksink.open("chunksink.toml") as index:
         report = index.sync()
@@ -307,8 +307,8 @@ class Index(AbstractContextManager["Index", None]):
             return report
 
     def backup(self, file: Path | str) -> "Backup":
-        """Copy the records, the cache of vectors and the ledger of the home to one file, while other runs may write.
-        A failed call leaves an existing file as it was."""
+        """Copy the records, the cache of vectors and the ledger of the home to one file. Other runs may write
+        meanwhile. A failed call leaves an existing file as it was."""
         from chunksink.backup import backup
         from chunksink.rebuild.state import can_write
 
@@ -349,8 +349,7 @@ class Index(AbstractContextManager["Index", None]):
         The default `mode` is hybrid, or keyword if no sink has vectors. `filters` are written as on the command line
         (`["year>=2020"]`), or map fields to one value or several. `sort` names a field; `-` before it means descending.
         With `collapse` each source has one hit. `context` is the number of chunks to add before and after each hit.
-        A search sees everything that other processes wrote before it began, unless another thread is still opening that
-        state.
+        A search sees everything that other processes wrote before it began, unless another thread is still loading it.
         """
         fields = FieldSet.of(self.config.fields)
         question = Question(

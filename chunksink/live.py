@@ -61,7 +61,7 @@ class LiveSearch:
         """Raises NoGeneration if nothing was built yet."""
         with self._current() as view:
             answer = search(view.legs, question, access)
-        if not answer.moved:
+        if not answer.moved:  # every leg answered from the build of this view
             return answer
         with self._update_lock:
             if self._view.newest is view:  # else another thread has opened the new one

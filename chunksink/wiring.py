@@ -166,10 +166,10 @@ def usual_mode(config: Config) -> "Mode":
     """The default mode of a search: keyword if no sink has vectors, else hybrid."""
     with ExitStack() as stack:
         try:
-            by_meaning = any(open_one_sink(config, stack, name).wants_vectors for name in config.sinks)
+            has_vectors = any(open_one_sink(config, stack, name).wants_vectors for name in config.sinks)
         except (ConfigError, SinkError):  # the search reports what is wrong with it
-            by_meaning = True
-    return "hybrid" if by_meaning else "keyword"
+            has_vectors = True
+    return "hybrid" if has_vectors else "keyword"
 
 
 def status_of(config: Config, named: int = -1) -> "HomeStatus":
@@ -194,7 +194,7 @@ def existing_cache(config: Config, *, replace_damaged: bool = False) -> Iterator
 
     path = cache_file(config.home_path)
     if not path.exists():
-        raise CacheUnavailable(f"there is no cache at {path}; `chunksink sync` creates it, --home names another home")
+        raise CacheUnavailable(f"there is no cache at {path}: run `chunksink sync`, or choose another home with --home")
     with VectorCache.open(path, replace_damaged=replace_damaged) as cache:
         yield cache
 

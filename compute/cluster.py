@@ -23,7 +23,7 @@ from chunksink.settings.ray import RayOptions
 
 _STORE_BYTES = 128 * 2**20
 """Size of the object store. It holds reports of validated ranges, never vectors."""
-_LONGEST_FOLDER = 20
+_MAX_FOLDER_LENGTH = 20
 """Longest path of the parent of Ray's folder. The paths of Ray's sockets begin with it, and are limited to 107
 characters."""
 _ANSWER_SECONDS = 10.0
@@ -102,7 +102,7 @@ class Cluster:
 
 
 class RayExecutor(Executor):
-    """Runs functions as tasks on Ray. The result of a failed task is None; the caller then does its work itself."""
+    """Runs functions as tasks on Ray. The result of a failed task is None; the caller then does that work itself."""
 
     def __init__(self, ray: Any) -> None:
         self._ray = ray
@@ -149,4 +149,4 @@ def first_line(error: object) -> str:
 
 def _short_folder() -> str:
     folder = tempfile.gettempdir()
-    return folder if len(folder) <= _LONGEST_FOLDER else "/tmp"
+    return folder if len(folder) <= _MAX_FOLDER_LENGTH else "/tmp"

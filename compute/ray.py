@@ -1,4 +1,4 @@
-"""The engine on Ray: tasks examine chunks, and a pool of actors computes vectors.
+"""The engine on Ray: tasks validate chunks, and a pool of actors computes vectors.
 
 The run first imports the segments of earlier runs. It then divides the texts that still have no vector into blocks,
 each of a few seconds. If a worker dies, another computes its block again, except vectors that are in a segment already.
@@ -26,10 +26,10 @@ from chunksink.settings.config import Config
 from chunksink.settings.ray import RayOptions
 
 BLOCK_SECONDS = 5.0
-"""How long a worker should compute a block. This much work is lost if the worker dies."""
+"""The target time for one block. This much work is lost if a worker dies."""
 FIRST_BLOCK_BYTES = 2**16
-MOST_BLOCK_BYTES = 2**24
-LEAST_VALIDATED_BYTES = 64 * 2**20
+MAX_BLOCK_BYTES = 2**24
+MIN_VALIDATED_BYTES = 64 * 2**20
 """A smaller input is validated in this process, which is faster than starting Ray."""
 TRIES = 3
 """A run fails after this many attempts at one block, or after this many failed worker starts without a result between
@@ -88,7 +88,7 @@ class Blocks:
     def measured(self, block: Block, seconds: float) -> None:
         """Adapts the size to a block that took this long. It at most doubles, since a measurement may be wrong."""
         fitting = int(block.size * BLOCK_SECONDS / max(seconds, 0.01))
-        self._bytes = min(max(fitting, FIRST_BLOCK_BYTES // 4), 2 * self._bytes, MOST_BLOCK_BYTES)
+        self._bytes = min(max(fitting, FIRST_BLOCK_BYTES // 4), 2 * self._bytes, MAX_BLOCK_BYTES)
 
 
 class RayCompute:
@@ -108,7 +108,7 @@ class RayCompute:
     @contextmanager
     def workers(self, size: int) -> Iterator[Executor | None]:
         """Tasks on Ray for validation; None for a small input."""
-        yield RayExecutor(self._cluster.connect()) if size >= LEAST_VALIDATED_BYTES else None
+        yield RayExecutor(self._cluster.connect()) if size >= MIN_VALIDATED_BYTES else None
 
     def embed(self, missing: Iterator[MissingText], embedder: DocumentEmbedder, on_chunks: Progress) -> None:
         """Embed these texts on workers. After a ComputeError, the vectors computed so far are in the cache."""
@@ -129,8 +129,7 @@ class RayCompute:
             self._open_encoder,
         )
         ray, room = self._cluster.connect(), self._cluster.slots()
-        count = self._options.workers or room
-        pool = _Pool(ray, job, count, gpus)
+        pool = _Pool(ray, job, self._options.workers or room, gpus)
         try:
             _Run(pool, blocks, embedder, segments, on_chunks).run()
         finally:

@@ -76,7 +76,7 @@ class BlockReceipt:
     changed: bool = False
     """A partition was rewritten meanwhile, so nothing was computed."""
     failure: str = ""
-    """Why there is no segment."""
+    """Why the whole block failed; empty if it did not."""
     length: int = 0
     """Total length of the texts, in the model's `length_unit`."""
 
@@ -91,10 +91,10 @@ class Worker:
 
     def start(self) -> WorkerState:
         """Load the model."""
-        if self._job.threads is not None:
-            os.environ.setdefault("RAYON_NUM_THREADS", str(self._job.threads))  # for the tokenizer
+        job = self._job
+        if job.threads is not None:
+            os.environ.setdefault("RAYON_NUM_THREADS", str(job.threads))  # for the tokenizer
         try:
-            job = self._job
             self._encoder = job.open_encoder(job.encoder, job.model_cache, job.threads)
         except (ChunksinkError, OSError) as error:
             return WorkerState(self._node, "", str(error))

@@ -57,7 +57,7 @@ class Origin:
 
     @classmethod
     def of(cls, info: ModelInfo) -> Self:
-        details = asdict(info) | {"libraries": dict(info.libraries)}
+        details = asdict(info)
         for name in ("libraries", "device", "runtime", "precision", "requested", "fingerprint", "files"):
             del details[name]
         libraries = {"libraries": dict(info.libraries), "device": info.device}

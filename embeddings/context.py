@@ -13,7 +13,7 @@ EmbedContext = Literal["title, headings", ""]
 """What precedes a text in the encoder's input."""
 CONTEXT_BYTES = 16
 """Length of the hash of a context."""
-_MOST_CHARACTERS = 100
+_MAX_CHARACTERS = 100
 
 
 def context_of(title: str | None, headings: Sequence[str]) -> str:
@@ -24,9 +24,9 @@ def context_of(title: str | None, headings: Sequence[str]) -> str:
 
 
 def _cut(line: str) -> str:
-    if len(line) <= _MOST_CHARACTERS:
+    if len(line) <= _MAX_CHARACTERS:
         return line
-    start = line[:_MOST_CHARACTERS]
+    start = line[:_MAX_CHARACTERS]
     return start.rpartition(" ")[0] or start
 
 

@@ -40,7 +40,7 @@ from chunksink.embeddings.transformer import TransformerEncoder
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-LEAST_COSINE = 0.9999
+MIN_COSINE = 0.9999
 LEAST_COSINE_IN_INT8 = 0.9
 _NORM_TOLERANCE = 0.01
 _WATCH_SECONDS = 0.5
@@ -83,7 +83,7 @@ def convert(found: ResolvedModel, target: Path) -> None:
     uneven = [" ".join(texts[:_LONG_LINES]), texts[0]]  # the second one is mostly padding beside the first
     for sample, token_budget in ((texts, None), (uneven, sys.maxsize)):
         theirs = model.encode(sample, prompt="", show_progress_bar=False)
-        _compare(_vectors(target, form, sample, token_budget), theirs, LEAST_COSINE)
+        _compare(_vectors(target, form, sample, token_budget), theirs, MIN_COSINE)
 
 
 def quantize(source: Path, target: Path) -> None:
@@ -161,7 +161,7 @@ def _compare(ours: Vectors, theirs: Vectors, least: float) -> None:
     if not (cosines.min() >= least and np.allclose(norms, expected, rtol=_NORM_TOLERANCE)):
         ratios = norms / expected
         raise GraphUnavailable(
-            f"its vectors differ too much: least cosine {cosines.min():.5f}, lengths {ratios.min():.3f} to "
+            f"its vectors differ too much: lowest cosine {cosines.min():.5f}, lengths {ratios.min():.3f} to "
             f"{ratios.max():.3f} times what they should be"
         )
 

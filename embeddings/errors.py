@@ -1,4 +1,4 @@
-"""Errors of the embeddings package. The message of an error has the facts and the remedy.
+"""Errors of the embeddings package. Each message states what happened and what to do.
 
 Exceptions of libraries (sqlite3, httpx, huggingface_hub, torch) are translated once, where they occur.
 Any other exception is a bug and keeps its traceback.

@@ -212,7 +212,7 @@ def _tokenizer(root: Path, place: str, digests: Mapping[str, str]) -> dict[str, 
     kind = parts["tokenizer_config.json"].get("tokenizer_class")
     if isinstance(kind, str):  # the class with and without Fast is the same tokenizer
         parts["tokenizer_config.json"]["tokenizer_class"] = kind.removesuffix("Fast")
-    # sentence_bert_config.json, or sentence_<architecture>_config.json: lower-casing and arguments to load with.
+    # sentence_bert_config.json, or sentence_<architecture>_config.json, has lower-casing and loading arguments.
     for path in sorted(folder.glob("sentence_*_config.json")):
         settings = _json(path) or {}
         parts[path.name] = {key: value for key, value in settings.items() if value and key != "max_seq_length"}

@@ -34,7 +34,7 @@ REFUSED = 3
 """The exit code of `convert` if no graph of the model is possible. The last line of its standard error is the
 reason."""
 _FORMAT = 1
-_LONGEST_SECONDS = 1800
+_MAX_SECONDS = 1800
 _NO_AVX2 = "this processor lacks AVX2"
 _log = logging.getLogger("chunksink.embeddings")
 
@@ -103,7 +103,7 @@ def graph_of(
             if reason := _refusal(folder):
                 raise GraphUnavailable(reason)
             _log.info("preparing %s for this machine, only once; a small model takes about 15 seconds", model.name)
-            with filelock.FileLock(folder.with_suffix(".lock"), timeout=_LONGEST_SECONDS):
+            with filelock.FileLock(folder.with_suffix(".lock"), timeout=_MAX_SECONDS):
                 form = _form_in(folder, digest, model_cache) or _make(model, digest, folder, source)
     except filelock.Timeout as error:
         raise GraphUnavailable("another process has been making its graph for half an hour") from error
@@ -142,7 +142,7 @@ def _make(model: ResolvedModel, digest: str, folder: Path, source: Path | None) 
             capture_output=True,
             text=True,
             check=False,
-            timeout=_LONGEST_SECONDS,
+            timeout=_MAX_SECONDS,
             env=os.environ | {"HF_HUB_OFFLINE": "1"},
         )
         if done.returncode:
@@ -174,7 +174,7 @@ def _refuse(done: subprocess.CompletedProcess[str], folder: Path) -> None:
 
 
 def _refusal(folder: Path) -> str | None:
-    """Why these versions of the libraries cannot make the graph, if that was tried."""
+    """The recorded reason why these versions of the libraries cannot make the graph; None without such a record."""
     try:
         refusal = msgspec.json.decode(folder.with_suffix(_REFUSED_SUFFIX).read_bytes(), type=_Refusal)
     except (OSError, msgspec.MsgspecError):

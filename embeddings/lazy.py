@@ -37,7 +37,7 @@ class LazyEncoder(Encoder):
         return self.load()._run(texts, prompt, contexts)
 
     def load(self) -> Encoder:
-        """The encoder itself."""
+        """The underlying encoder, opened if it is not open yet."""
         if self._encoder is None:
             started = monotonic()
             encoder = self._open()

@@ -115,7 +115,7 @@ def _runtime(
             "Remove the cause, or set the precision to auto"
         )
     if reason:
-        _log.info("%s is run by sentence-transformers: %s", found.name, reason)
+        _log.info("running %s with sentence-transformers: %s", found.name, reason)
     from chunksink.embeddings.torch_runtime import TorchRuntime, form_of, read_model
 
     model = read_model(found, device)
@@ -135,6 +135,6 @@ def _with_graph(found: ResolvedModel, files: str, precision: Precision, model_ca
     try:
         return OpenVinoRuntime(folder, precision), form
     except GraphUnreadable as error:
-        _log.info("the graph of %s is made again: %s", found.name, error)
+        _log.info("making the graph of %s again: %s", found.name, error)
     folder, form = graph_of(found, files, model_cache, quantized=quantized, renew=True)
     return OpenVinoRuntime(folder, precision), form

@@ -22,7 +22,7 @@ OpenEncoder = Callable[[EncoderSettings], Encoder]
 class _Loaded:
     encoder: Encoder
     settings: tuple[EncoderSettings, EncoderSettings]
-    """The settings that opened it, and their `settled` form, which a build records. Either finds it again."""
+    """The settings that opened it, and their `settled` form, which a build records. A request may have either."""
     files: str
     """The signature of the model's files before it was loaded."""
     process: int
@@ -51,7 +51,7 @@ class EncoderPool:
             if loaded is not None and (settings not in loaded.settings or loaded.files != files):
                 loaded.encoder.close()
                 loaded = None
-            if loaded is None:  # the former one is closed by now, so memory needs to hold only one
+            if loaded is None:  # any other one is closed by now: two might not fit into memory
                 encoder = open_encoder(settings, model_cache=model_cache)
                 loaded = _Loaded(encoder, (settings, settled(settings, encoder)), files, os.getpid())
             opened.append(loaded)
@@ -76,7 +76,7 @@ class EncoderPool:
         return loaded if loaded is not None and loaded.process == os.getpid() else None
 
     def _keep(self, used: _Loaded) -> None:
-        """Keeps this encoder and closes the former one. Closes this one if it cannot be reused."""
+        """Keeps this encoder and closes the previous one. Closes this one if it cannot be reused."""
         unneeded: _Loaded | None = used
         with self._lock:
             if used.files:
@@ -86,7 +86,7 @@ class EncoderPool:
 
 
 def _files_of(settings: EncoderSettings) -> str:
-    """The signature of a model's files; "" if there are none, or if a change might not show."""
+    """The signature of a model's files; "" if there are none, or if a change might go unnoticed."""
     if settings.endpoint is not None:
         return ""
     try:

@@ -18,7 +18,7 @@ PROBES: Mapping[bytes, str] = {
     for text in ("The keeper of the lighthouse writes into the log every evening.", "Größe 灯台: 1,024 m² (É = 2 %)")
 }
 """By key; they have no context."""
-LEAST_COSINE = 0.999
+MIN_COSINE = 0.999
 """Two vectors of a text with a lower cosine come from different models. Those of one model differ a little between
 batches and between machines."""
 
@@ -28,10 +28,10 @@ def require_same_model(encoder: Encoder, cached: Sequence[tuple[Passage, Vectors
     computed = encoder.encode([passage.text for passage, _ in cached], [passage.context for passage, _ in cached])
     for (_, old), new in zip(cached, computed, strict=True):
         cosine = float(old @ new) / max(float(np.linalg.norm(old) * np.linalg.norm(new)), 1e-30)
-        if not cosine >= LEAST_COSINE:  # also if it is not a number
+        if not cosine >= MIN_COSINE:  # also if it is not a number
             info = encoder.info
             raise EndpointChanged(
                 f"the endpoint {info.source} now computes different vectors for the model {info.name} "
-                f"(cosine {cosine:.4f}, expected at least {LEAST_COSINE}), so nothing more was computed. If the change "
+                f"(cosine {cosine:.4f}, expected at least {MIN_COSINE}), so nothing more was computed. If the change "
                 "is intended: `chunksink rebuild --fresh-cache`, or set a new model name and `chunksink rebuild`"
             )

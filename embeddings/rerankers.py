@@ -27,7 +27,7 @@ class Reranker(Protocol):
         every text has one."""
 
     def close(self) -> None:
-        """Ends connections."""
+        """Closes connections."""
 
 
 def open_reranker(options: RerankOptions) -> Reranker:

@@ -102,6 +102,6 @@ def _remedy(hub_name: str, why: str) -> str:
         package = f"choose a model that comes as a package ({', '.join(OFFLINE_PACKAGES)})"
     return (
         f"the model {hub_name} is not on this machine and {why}. Do one of these: {package}; "
-        "or name the folder of a copy of the model; "
-        "or run once with a network, and later runs use the local copy"
+        "or set the model to a folder that contains a copy of it; "
+        "or run once with network access, and later runs use the downloaded copy"
     )

@@ -50,7 +50,7 @@ def flaw(row: tuple[object, ...], dimension: int | None = None) -> str | None:
         case _:
             return "wrong types"
     if not 0 <= tokens <= _MAX_TOKENS:
-        return "wrong types"
+        return "invalid length"
     if precision not in PRECISIONS:
         return "unknown precision"
     if not len(model) == len(text_hash) == TEXT_BYTES or len(context_hash) not in (0, CONTEXT_BYTES):

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SEGMENT_ROWS = 50_000
-"""About the most rows that `export_segments` puts into a segment: 80 MB at 384 dimensions."""
+"""Approximate maximum of rows in an exported segment: 80 MB at 384 dimensions."""
 _BATCH_ROWS = 5000
 _CHECKSUM_BYTES = 16
-_MOST_NUMBERS = 2**16
+_MAX_DIMENSION = 2**16
 _SUFFIX = ".arrow"
 _NAME = re.compile(rf"[0-9a-f]{{64}}{re.escape(_SUFFIX)}")
 _VERSION = b"1"
@@ -306,7 +306,7 @@ def _dimension(origin: Origin) -> int | None:
     except ValueError:
         return None
     match details:
-        case {"name": str(), "dimension": int(size), "max_length": int() | None}, dict() if 0 < size <= _MOST_NUMBERS:
+        case {"name": str(), "dimension": int(size), "max_length": int() | None}, dict() if 0 < size <= _MAX_DIMENSION:
             return size
     return None
 

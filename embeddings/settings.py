@@ -31,7 +31,7 @@ class EncoderSettings:
     dimensions: int | None = None
     """Of the vectors in indexes; the cache always has whole vectors."""
     embed_context: EmbedContext = ""
-    """Builds of earlier versions do not record it: they have no context. The configuration has another default."""
+    """Empty for builds of earlier versions, which embed no context. The default in `Config` is different."""
     query_prompt: str | None = None
     passage_prompt: str | None = None
     endpoint: str | None = None

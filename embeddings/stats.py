@@ -105,7 +105,7 @@ def model_names(cache: VectorCache) -> dict[str, str]:
 
 
 def model_limits(cache: VectorCache, fingerprint: str) -> tuple[int, str] | None:
-    """The longest text that a model takes at once, and the unit of that length; None if unknown."""
+    """The maximum length of a model, and its unit; None if unknown."""
     _, _, max_length, unit = _described(cache, fingerprint)
     return None if max_length is None else (max_length, unit)
 

@@ -40,7 +40,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class ModelForm:
-    """Facts about a model that are known only after it was loaded."""
+    """Facts about a model that are known only once it is loaded."""
 
     layout: Layout
     dimension: int

@@ -19,8 +19,8 @@ from chunksink.embeddings.tokens import Arrays, Layout, ModelForm
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder, SentenceTransformer
 
-# Models whose prompts are only in their description. The prompts in a model's configuration take precedence. The
-# instructed E5 needs another prompt for every task, so it has none here.
+# Models whose prompts are documented only in their model cards. The prompts in a model's configuration take precedence.
+# The instructed E5 needs another prompt for every task, so it has none here.
 _KNOWN_PROMPTS = tuple(
     (re.compile(rf"(?:^|[/_ ]){name}", re.IGNORECASE), query, passage)
     for name, query, passage in (
@@ -161,10 +161,10 @@ def _loading(found: ResolvedModel, device: str) -> Iterator[None]:
         raise ModelUnsupported(f"cannot load the model {found.name} from {found.folder}: {exc}") from exc
     except (RuntimeError, EOFError, SafetensorError, UnpicklingError) as exc:
         if _is_out_of_memory(exc):
-            hint = "" if device == "cpu" else "; end other programs on it, or hide it with CUDA_VISIBLE_DEVICES="
+            hint = "" if device == "cpu" else "; close programs that use it, or hide it with CUDA_VISIBLE_DEVICES="
             raise EncoderOutOfMemory(f"the model {found.name} does not fit into the memory of {device}{hint}") from exc
         raise ModelUnsupported(
-            f"the weights in {found.folder} are cut off, or do not belong to its config.json ({exc}); "
+            f"the weights in {found.folder} are truncated, or do not belong to its config.json ({exc}); "
             "copy the model again"
         ) from exc
 

@@ -66,7 +66,7 @@ def _problems_by_policy(records: Sequence[Record], policy_id: str) -> list[str]:
     try:
         return find_problems(records, policy)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        return [f"a field of the chunking specification is missing or has a wrong type: {error}"]
+        return [f"a field of the chunking specification is missing or has the wrong type: {error}"]
 
 
 def _expected_ids(first: Record, records: Sequence[Record], policy: Policy) -> Iterator[str]:

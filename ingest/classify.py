@@ -166,7 +166,7 @@ def _separated(file: Path, is_named: bool) -> str | None:
 
 
 def _best_match(file: Path, candidates: list[Format], last: str | None) -> str | None:
-    """The format that matches the first records best. Rows match at most as `POSSIBLE`: all records look like rows."""
+    """The format that matches the first records best. Rows match at most as `POSSIBLE`: most records look like rows."""
     best, name = Match.NO, None
     try:
         records = list(first_records(file))

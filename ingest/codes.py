@@ -36,7 +36,7 @@ EXTRACTION_SKIPPED = "EXTRACTION_SKIPPED"
 WITH_REMEDY = (FENCE_UNCLOSED, SCAN_WITHOUT_TEXT, SOURCE_IN_ANOTHER_FILE)
 """Notices that are not failures, but whose remedy is shown after an ingest."""
 ODD = (FENCE_UNCLOSED, NUL_REMOVED)
-"""Notices that a source was read completely, but perhaps not as its author intended."""
+"""Notices about a source that was read completely, but perhaps not as its author intended."""
 
 MEANINGS: dict[str, tuple[str, str]] = {
     CHUNKING_FAILED: ("the source cannot be read or chunked", "correct the source; the message says where"),
@@ -46,7 +46,7 @@ MEANINGS: dict[str, tuple[str, str]] = {
     SOURCE_EMPTY: ("the source has no text; not a failure", "nothing, if this is intended"),
     SCAN_WITHOUT_TEXT: (
         "the pages of a PDF are pictures and contain no text; not a failure",
-        "recognise its text (`ocrmypdf IN.pdf OUT.pdf`) and ingest the result",
+        "run text recognition (`ocrmypdf IN.pdf OUT.pdf`) and ingest the result",
     ),
     FENCE_UNCLOSED: (
         "a code block in Markdown is never closed, so all text below it is code; not a failure",
@@ -119,7 +119,7 @@ MEANINGS: dict[str, tuple[str, str]] = {
     EXTRACTION_SKIPPED: ("the record says that its source was skipped; not a failure", "nothing"),
     EVENT_MALFORMED: (
         "a line of a recorder log is not an event: broken JSON, not UTF-8, or a field that is missing or wrong",
-        "correct what writes the log; the other lines were read",
+        "fix the program that writes the log; the other lines were read",
     ),
     EVENT_TOO_LONG: ("a line of a recorder log is longer than 8 MiB", "record smaller events"),
     EVENT_KIND_UNKNOWN: (
@@ -131,7 +131,7 @@ MEANINGS: dict[str, tuple[str, str]] = {
         "correct or sort the log; a recorder that only appends writes its events in order",
     ),
     RECORDING_MALFORMED: (
-        "an asciinema recording breaks its format; none of it was read",
+        "an asciinema recording violates its format; none of it was read",
         "correct the line that the message names, or record again",
     ),
 }

@@ -68,7 +68,7 @@ def discover(
     suffixes: Sequence[str],
     outputs: Sequence[Path],
 ) -> Discovery:
-    """Fills the table `found`. Raises IngestRefused for a path that does not exist, unless it is pruned.
+    """Fills the table `found`. Raises IngestRefused for a missing path, unless `--prune` removes its sources.
 
     A named file is read with any suffix. `outputs` are the folders to which this run writes.
     """
@@ -81,7 +81,7 @@ def discover(
         elif not _is_missing(path):
             walk.add_file(path)
         elif address := _ADDRESS.match(str(path)):  # Path joins two slashes into one
-            raise IngestRefused(f"{'//'.join(address.groups())} is an address: save its pages and name their folder")
+            raise IngestRefused(f"{'//'.join(address.groups())} is a URL: download it, and name the file or folder")
         elif (scope := _former_scope(path, roots, db)) is None:
             raise IngestRefused(f"{path} does not exist; name a folder or a file")
         elif options.prune:
@@ -200,7 +200,7 @@ class _Walk:
                         if entry.is_symlink() and _is_missing(entry.path):
                             self._leave_out_broken_link(f"{prefix}{entry.name}")
                         elif entry.is_symlink() and self._leads_outside(entry.path):
-                            reason = "is a link to a file outside the named folders; to read it, name it"
+                            reason = "is a link to a file outside the named folders; to read it, name it as a source"
                             self._leave_out(f"{prefix}{entry.name}", codes.FILE_LINKED, reason)
                         else:
                             self._add(f"{prefix}{entry.name}", entry.path)
@@ -232,13 +232,13 @@ class _Walk:
         if real in self._named:
             return entry.is_symlink()
         if entry.is_symlink():
-            self._leave_out(uri, codes.FOLDER_LINKED, "is a link to a folder; to read it, name it")
+            self._leave_out(uri, codes.FOLDER_LINKED, "is a link to a folder; to read it, name it as a source")
         elif real in self._outputs:
             self._leave_out(uri, codes.FOLDER_IS_OUTPUT, "chunksink writes there")
         elif os.path.isdir(f"{real}/canonical") and os.path.isdir(f"{real}/manifest"):  # noqa: PTH112 (many folders)
-            self._leave_out(uri, codes.FOLDER_IS_OUTPUT, "is a bus root; to read it, name it")
+            self._leave_out(uri, codes.FOLDER_IS_OUTPUT, "is a bus root; to read it, name it as a source")
         elif reason := _filled_by_tool(real):
-            self._leave_out(uri, codes.FOLDER_OF_TOOL, f"{reason}; to read it, name it")
+            self._leave_out(uri, codes.FOLDER_OF_TOOL, f"{reason}; to read it, name it as a source")
         else:
             return False
         return True

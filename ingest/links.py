@@ -30,7 +30,7 @@ _CACHED_LINKS = 8192
 _EXPORTED_PAGE = re.compile(r"(?:^|/)(?:([^/]+)_)?(\d{5,})\.html?\Z|#id=(\d{5,})\Z", re.IGNORECASE)
 _PAGE_PATH = re.compile(r"(?:/spaces/([^/]+))?/pages/(\d{5,})(?:/([^/]+))?/?\Z")
 _DISPLAY_PATH = re.compile(r"/display/([^/]+)/([^/]+)/?\Z")
-_PAGE_SIGNS = ("/pages/", "/display/", ".action")
+_PAGE_PARTS = ("/pages/", "/display/", ".action")
 _BETWEEN_WORDS = re.compile(r"[\W_]+")
 
 _ABANDONED_SECONDS = 86_400.0
@@ -247,7 +247,7 @@ def _titled(space: str, title: str) -> str:
 
 def _confluence_page(url: str) -> tuple[str, str, str]:
     """Number, space and title of the page at an address; empty if the address does not contain them."""
-    if any(sign in url for sign in _PAGE_SIGNS):
+    if any(part in url for part in _PAGE_PARTS):
         with suppress(ValueError):  # brackets that are not an IPv6 address
             parts = urlsplit(url.strip())
             if ".action" in parts.path:

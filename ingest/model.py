@@ -56,7 +56,7 @@ class Family:
 
 @dataclass(frozen=True, slots=True)
 class Empty:
-    """A document that has lost all its text. Its chunks are removed. `family` is its key."""
+    """A document without text to index. Its former chunks are removed. `family` is its key."""
 
     family: str
 

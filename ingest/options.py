@@ -58,7 +58,7 @@ class Options:
         for role, name in self.fields.items():
             if role not in FIELD_ROLES or not name:
                 field = f"{role}={name}" if name else role
-                raise IngestRefused(f"--field {field}: write ROLE=NAME with a role of {', '.join(FIELD_ROLES)}")
+                raise IngestRefused(f"--field {field}: write ROLE=NAME; the roles are {', '.join(FIELD_ROLES)}")
 
 
 def patterns(lines: Sequence[str], option: str) -> GitIgnoreSpec:

@@ -65,7 +65,7 @@ class Outcomes:
                 self._db.execute(_DRAFT, (*row, spool, reading.uri, place))
             if earlier:
                 name, digest = earlier
-                reading.add(_superseded(name, line, is_equal=row[_DIGEST:][:1] == [digest]))  # an empty family has none
+                reading.add(_superseded(name, line, is_equal=len(row) > 1 and row[_DIGEST] == digest))
         outcome, error = Outcome.PROCESSED, reading.reported[0].code if reading.reported else None
         if not reading.families:
             outcome = Outcome.FAILED if reading.failures else Outcome.EMPTY
@@ -104,7 +104,7 @@ class Outcomes:
         for failure in written.refused:
             self._db.execute(_COUNT_REFUSAL, {"code": failure.code, "uri": failure.source_uri})
         values = {"tenant": self._tenant}
-        for statement in (_FORGET_FAMILIES, _KEEP_FORMER, _NEW_FAMILIES):
+        for statement in (_FORGET_FAMILIES, _MARK_FORMER, _NEW_FAMILIES):
             self._db.execute(statement, values)
         about = {"processed_at": self._stamp.created_at, "run_id": self._run_id, "tenant": self._tenant}
         self._db.execute(_ATTEMPTS, about)
@@ -172,7 +172,7 @@ def _superseded(name: str, line: int | None, *, is_equal: bool) -> Notice:
     return Notice(DUPLICATE_IDS, reason, line)
 
 
-# Every source that was read, and every file that is left out for the first time.
+# Every source that was read or failed, and what was left out unless the last run left it out with the same codes.
 _ATTEMPTS = """
 insert into attempts (source_uri, source_checksum, parser_name, parser_version, canonicalizer_name,
   canonicalizer_version, processed_at, run_id, status, error_type, partition_key, left_out, tenant)
@@ -219,7 +219,7 @@ _FORGET_FAMILIES = """
 delete from source_family
 where tenant = :tenant and not exists (select 1 from family where family.family = source_family.family)
 """
-_KEEP_FORMER = """
+_MARK_FORMER = """
 update source_family set is_current = 0 where tenant = :tenant and exists (
   select 1 from found where found.uri = source_family.uri and found.is_whole and found.outcome <> 'unchanged'
 )

@@ -20,7 +20,7 @@ from chunksink.ingest.errors import IngestRefused
 from chunksink.ingest.model import moment_of, summarise
 from chunksink.ingest.placement import Placement, is_ours
 
-_MOST_AHEAD = timedelta(days=1)
+_MAX_AHEAD = timedelta(days=1)
 _LAST_MOMENT = datetime.max.replace(tzinfo=UTC) - timedelta(microseconds=1)
 """The latest moment to which a microsecond can be added."""
 
@@ -37,7 +37,7 @@ def load_partitions(db: sqlite3.Connection, bus: BusRoot, placement: Placement, 
         raise IngestRefused(_why_not_ours(bus, only))
     for (key,) in db.execute("select key from partition").fetchall():
         if key not in ours:
-            forget(db, key)
+            _forget(db, key)
     return frozenset(key for key in ours if _load(db, bus, key, placement, trust_cache=trust_cache))
 
 
@@ -65,12 +65,12 @@ def _load(db: sqlite3.Connection, bus: BusRoot, key: str, placement: Placement, 
         file, manifest = bus.open(key)
     except OSError:
         _is_valid(bus, key, placement)
-        forget(db, key)
+        _forget(db, key)
         return True
     with file:
         row = _row(bus, key, manifest, file)
         is_valid = _is_valid(bus, key, placement)
-        forget(db, key)
+        _forget(db, key)
         if is_valid:
             _load_families(db, key, file)
             db.execute("insert into partition values (?, ?, ?, ?, ?, ?)", row)
@@ -99,7 +99,7 @@ def _is_valid(bus: BusRoot, key: str, placement: Placement) -> bool:
     return False
 
 
-def forget(db: sqlite3.Connection, key: str) -> None:
+def _forget(db: sqlite3.Connection, key: str) -> None:
     db.execute("delete from family where partition = ?", [key])
     db.execute("delete from partition where key = ?", [key])
 
@@ -143,7 +143,7 @@ def next_created_at(db: sqlite3.Connection, bus: BusRoot, now: str) -> str:
             stamp = moment_of(read_manifest(bus, key).created_at)
         except (OSError, InvalidManifest):
             continue  # validation reports it
-        if key in ours or stamp <= moment + _MOST_AHEAD:
+        if key in ours or stamp <= moment + _MAX_AHEAD:
             stamps.add(stamp)
     newest = max(stamps, default=moment)
     if stamps and moment <= newest:

@@ -36,7 +36,7 @@ _IN_FLIGHT = 32
 REFUSED = "refused"
 """Marks a refused family in `Reading.rows`: its row has this mark instead of the other columns."""
 _CHANGED = "was written to while it was read: run again when its writer has finished"
-_MOST_REPORTED = 1000
+_MAX_REPORTED = 1000
 """How many failures of one file are reported one by one. All are counted."""
 
 
@@ -91,7 +91,7 @@ class Reading:
         self.codes[notice.code] += 1
         if notice.is_failure:
             self.failures += 1
-            if len(self.reported) < _MOST_REPORTED:
+            if len(self.reported) < _MAX_REPORTED:
                 self.reported.append(Failure(self.uri, notice.code, notice.reason, notice.line))
 
 
@@ -115,7 +115,7 @@ def read_all(
     except BrokenExecutor as error:
         raise ReaderKilled(
             "a process that reads files was killed, probably for lack of memory; nothing was written. "
-            "Run again with --jobs 1, which reads one file after the other"
+            "Run again with --jobs 1, which reads one file at a time"
         ) from error
 
 
@@ -203,8 +203,8 @@ def _signature_after(job: Job, before: Signature, started_ns: int) -> Signature 
 
 
 def _row(item: Family | Empty, job: Job, stamp: Stamp, mtime_ns: int, out: BinaryIO) -> list[Any] | Notice:
-    """Writes the chunks of a family to `out`. Returns its line and its columns in the table `draft`: of an empty family
-    only the key. Returns a notice if a chunk is invalid."""
+    """Writes the chunks of a family to `out`. Returns its line and its columns in the table `draft`; for an empty
+    family, only the key. Returns a notice if a chunk is invalid."""
     if isinstance(item, Empty):
         return [None, item.family]
     start = out.tell()

@@ -8,7 +8,7 @@ not indexed again. Vanished sources, and records that vanished from a file, keep
 import sqlite3
 from dataclasses import dataclass
 
-from chunksink.chunkbus.brake import LEAST_CHUNKS, SHRUNK_DIVISOR, is_large_loss
+from chunksink.chunkbus.brake import MIN_CHUNKS, SHRUNK_DIVISOR, is_large_loss
 from chunksink.chunkbus.wording import counted
 from chunksink.ingest.codes import SOURCE_IN_ANOTHER_FILE
 from chunksink.ingest.discover import Discovery
@@ -112,7 +112,7 @@ select stored.partition, stored.family, arrival.partition from arrival join stor
 where stored.partition <> arrival.partition
 """
 
-# Documents without text, and records that are marked as empty.
+# Families without text to index, including those whose extraction was skipped.
 _EMPTIED = f"""
 insert or ignore into departure (partition, family, reason)
 select stored.partition, stored.family, '{EMPTIED}' from empty join stored using (family)
@@ -151,7 +151,7 @@ where departure.reason = '{NOT_IN_FILE}' and stored.origin not in (
 group by stored.origin order by stored.origin
 """
 
-# Sources that lost most of their chunks, also records that are gone from their file. `_prune` checks vanished files.
+# Sources that lost most of their chunks, or that are gone from their file. `_prune` checks vanished files.
 _SHRUNK = f"""
 select stored.name, stored.chunks - now.chunks as lost from stored join (
   select family, chunks from arrival join draft using (family, uri)
@@ -173,7 +173,7 @@ def stop_large_loss(db: sqlite3.Connection, allowed: int) -> None:
         )
     shrunk = db.execute(_SHRUNK).fetchall()
     lost, (total,) = sum(chunks for _, chunks in shrunk), db.execute("select sum(chunks) from stored").fetchone()
-    if len(shrunk) <= allowed or not is_large_loss(lost, total or 0, LEAST_CHUNKS):
+    if len(shrunk) <= allowed or not is_large_loss(lost, total or 0, MIN_CHUNKS):
         return
     names = ", ".join(name for name, _ in shrunk[:_FIRST_MISSING])
     sources = f"{counted(len(shrunk), 'source')} ({names})"

@@ -84,9 +84,7 @@ def _build_chunks(format_: Format, source: Source, document: CutDocument, ids: I
     origin, structure, passages, parts = document
     if len(orjson.dumps(origin.metadata)) > MAX_METADATA_BYTES:
         largest = max(origin.metadata, key=lambda name: len(orjson.dumps(origin.metadata[name])))
-        reason = (
-            f"has more than {MAX_METADATA_BYTES:,} bytes of metadata, which each chunk repeats; remove {largest:.80}"
-        )
+        reason = f"has over {MAX_METADATA_BYTES:,} bytes of metadata, which each chunk repeats; remove {largest!r:.80}"
         raise RecordRefused(findings.LINE_TOO_LONG, reason)
     provenance, replaced = record_fields.make_provenance(
         origin.provenance,

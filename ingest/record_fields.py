@@ -72,7 +72,7 @@ def read_as(type_: type[msgspec.Struct], record: Record) -> Any:
 
 
 def tenant_of(record: Mapping[str, Any]) -> str | None:
-    """The tenant that the record names. Raises RecordRefused if it is not a string, since it would be lost."""
+    """The tenant that the record names. Raises RecordRefused if it is not a string: it would be ignored."""
     metadata = record.get("metadata")
     for group in (record, metadata if isinstance(metadata, dict) else {}):
         if not isinstance(group.get("tenant_id", ""), str | None):

@@ -54,7 +54,7 @@ class Root:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """A real folder, and the prefixes that tell by name whether a source is, or was, in it."""
+    """A real folder. The prefixes decide from the name of a source whether it is, or was, in the folder."""
 
     path: Path
     included: tuple[str, ...]
@@ -142,8 +142,8 @@ class Roots:
         return Scope(folder, tuple(sorted(included)), tuple(sorted(excluded)))
 
     def nested(self) -> list[tuple[str, str]]:
-        """Two prefixes for each root inside another one: that of its names, and the one that they would have if only
-        the outermost root were registered."""
+        """For each root inside another one: the prefix of its names, and the prefix that they would have if only the
+        outermost root were registered."""
         prefixes = []
         for root in self._roots:
             outer = min(

@@ -25,7 +25,7 @@ create table bus (path blob not null);
 
 -- The last reading of each source: its signature (null if the file could still change without changing it), the format
 -- and its versions, the placement of its families, and its notices with the partition whose manifest has them. `tenant`
--- is empty for none, `format` for a file that no format recognises and for a folder with a notice.
+-- is empty for none, `format` for everything that no format reads, such as a skipped folder.
 create table source (
   uri text not null,
   tenant text not null,
@@ -131,7 +131,7 @@ create table draft (
 ) without rowid;
 create index draft_source on draft (uri);
 
--- The families that have lost their text, and the file in which they have none.
+-- The families without text to index, and the file in which they have none.
 create table empty (family text not null, uri text not null, primary key (family, uri)) without rowid;
 
 -- The families of the partitions in reach, each in the partition that has its newest copy.

@@ -161,7 +161,7 @@ def why_no_chunks(
     """Why no chunks have the name of this file; None if some have it, or if the reason is unknown.
 
     The reason is one of these: its sources have other names; its last reading made no chunks (the ledger says why);
-    its chunks were removed; or it was never read, for the reason of `why_skipped`."""
+    its chunks were removed; or it was never read, and `why_skipped` says why."""
     if not (home / FILE_NAME).exists():
         return None
     with IngestStore(home) as store:

@@ -15,7 +15,7 @@ _SEQUENCE = re.compile(
 _LINE_END = re.compile("\r+\n?|[\x0b\x0c\x85\u2028\u2029]")
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufeff]")
 _UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*+[ -/]*+)?\Z")
-_LONGEST_UNFINISHED = 64
+_MAX_UNFINISHED = 64
 
 
 def readable(text: str) -> str:
@@ -30,7 +30,7 @@ def readable(text: str) -> str:
 
 def is_unfinished(text: str) -> bool:
     """Whether the text ends after ESC or inside a CSI sequence (`ESC [ ...`)."""
-    return _UNFINISHED.search(text[-_LONGEST_UNFINISHED:]) is not None
+    return _UNFINISHED.search(text[-_MAX_UNFINISHED:]) is not None
 
 
 def _overwrite(line: str) -> str:

@@ -1,4 +1,4 @@
-"""Stage 5: writes the partitions that change, in an order in which a kill between two of them loses nothing.
+"""Stage 5: writes the partitions that change. If the run is killed between two of them, nothing is lost.
 
 Arrivals are written before departures. So a family that moves is in both partitions between the two commits, and the
 copy with the newest `created_at` counts.
@@ -205,7 +205,7 @@ class _Writer:
         return listed
 
     def _versions(self) -> dict[str, Any]:
-        """The canonicalizers of the chunks, and the policies of our own ones."""
+        """The canonicalizers of the chunks, and the chunking policies of our own."""
         query = "select distinct made_by from family where partition = ? order by 1"
         made_by = [one for (one,) in self._db.execute(query, [_NEW])]
         policies = sorted({one.partition(": ")[2] for one in made_by if one.startswith("chunksink-")})

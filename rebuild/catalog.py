@@ -15,7 +15,7 @@ from chunksink.chunkbus.store import write_transaction
 from chunksink.rebuild.catalog_rows import KEY, drop_lines
 from chunksink.rebuild.errors import InvalidBus, NotMissing
 from chunksink.rebuild.family_versions import decide
-from chunksink.rebuild.intake import MISSING, VALID, drop_partition, touch_withdrawn
+from chunksink.rebuild.intake import MISSING, VALID, drop_partition, mark_withdrawn_undecided
 from chunksink.rebuild.schema import exists, marks, number
 from chunksink.rebuild.state import State
 
@@ -194,7 +194,7 @@ class Catalog:
             self._db.execute("create temp table if not exists retiring (family text primary key) without rowid")
             self._db.execute("delete from retiring")
             self._db.execute("insert into retiring select family from current")
-            touch_withdrawn(self._db, key)
+            mark_withdrawn_undecided(self._db, key)
             drop_partition(self._db, key)
             drop_lines(self._db, key)
         decide(self._db)
@@ -264,7 +264,7 @@ class Catalog:
         with write_transaction(self._db):
             self._db.conn.executemany("update current set family_hash = ?3 where family = ?1 and reading_id = ?2", rows)
 
-    def read_again(self, key: str) -> None:
+    def mark_outdated(self, key: str) -> None:
         """Make the next refresh read the whole partition, because it differs from the catalog."""
         with write_transaction(self._db):
             self._db.execute("update partition set signature = null, manifest = null where key = ?", [key])

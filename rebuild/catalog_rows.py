@@ -191,7 +191,7 @@ def drop_lines(db: Database, key: str) -> None:
     take_lines(db, key, BytesIO())
 
 
-def touch_lines(db: Database, key: str) -> None:
+def mark_undecided(db: Database, key: str) -> None:
     """Mark all families of a partition as undecided."""
     db.execute("insert or ignore into undecided select family, partition from chunk where partition = ?", [key])
 
@@ -268,7 +268,7 @@ def _runs(matches: Iterable[tuple[int, int, int]]) -> Iterator[tuple[int, int, i
 def _move(db: Database, key: str, last: int) -> None:
     """Updates the places of kept lines: those with row numbers up to `last`."""
     if db.execute(_IS_REORDERED).fetchone() is not None:
-        touch_lines(db, key)
+        mark_undecided(db, key)
     for table, place, which in _MOVE:
         db.execute(_SHIFTED.format(table=table, place=place, which=which), {"key": key, "last": last})
 

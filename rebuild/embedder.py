@@ -23,9 +23,9 @@ from chunksink.rebuild.state import NO_MODEL, Generation, cache_file, segments_f
 from chunksink.settings.config import Config
 from chunksink.sinks.document import Document
 
-LEAST_COSINE = 0.99999
+MIN_COSINE = 0.99999
 """Not 1, because engines normalise and batches differ in the last bits."""
-LEAST_COSINE_IN: dict[Precision, float] = {"float32": LEAST_COSINE, "bfloat16": 0.999, "int8": 0.9}
+MIN_COSINE_IN: dict[Precision, float] = {"float32": MIN_COSINE, "bfloat16": 0.999, "int8": 0.9}
 """The least cosine of two vectors of a text, if one of them was computed in this precision."""
 Lookup = Callable[[Sequence[str]], Mapping[str, tuple[Vectors, float]]]
 """By key: the cached vector, and the cosine that another vector must reach to count as equal."""
@@ -77,9 +77,9 @@ class DocumentEmbedder:
         """A `Lookup`. Stored and cached vectors may differ a little: the cached one may have been computed again, in
         another batch or precision."""
         expected: dict[str, tuple[Vectors, float]] = {}
-        for precision, least in LEAST_COSINE_IN.items():
+        for precision, least in MIN_COSINE_IN.items():
             others = [key for key in keys if key not in expected]
-            least = min(least, LEAST_COSINE_IN[self.info.precision])
+            least = min(least, MIN_COSINE_IN[self.info.precision])
             expected |= {key: (row, least) for key, row in self.cached(others, request=precision).items()}
         return expected
 

@@ -10,7 +10,7 @@ from chunksink.chunkbus.errors import ChunksinkError
 
 
 class RebuildError(ChunksinkError):
-    """An error of building an index that the user can fix."""
+    """An error while building or updating an index that the user can fix."""
 
 
 class InvalidBus(RebuildError):
@@ -26,7 +26,7 @@ class NotVerified(RebuildError):
 
 
 class WorseAnswers(RebuildError):
-    """The new generation answers worse than the live one, which is untouched."""
+    """The new generation gives worse answers than the live one, which is untouched."""
 
     def __init__(self, message: str, evaluation: Mapping[str, Any]) -> None:
         super().__init__(message)

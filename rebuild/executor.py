@@ -30,7 +30,7 @@ from chunksink.sinks.document import Family, Vectors
 EMBEDDED_AT_ONCE = 512
 """Documents, where a long text counts as several: a few seconds of work, so that progress is visible."""
 WRITTEN_AT_ONCE = PART
-"""Documents in a batch: many, because a flush takes a second or more even after few. The first batch is smaller. Two
+"""Documents in a batch: many, because even a small flush takes a second or more. The first batch is smaller. Two
 parts of a large family are never in one batch: each part but the last has at least this size, so it ends its batch."""
 REMOVED_AT_ONCE = 5000
 """Families."""

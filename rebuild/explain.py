@@ -128,7 +128,7 @@ def why(
 ) -> Explanation:
     """`name` is a chunk's id, a unique beginning of one, the id of its document in the sinks, or a source. For a
     source, its first chunk is explained. `without_chunks` returns why a source has no chunks. Raises UnknownChunk if
-    the name fits no chunk, or several sources."""
+    the name matches no chunk, or several sources."""
     chunk_id, *others = _chunk_ids(state.db, root, name, without_chunks)
     rows = [_ChunkRow(*row) for row in state.db.execute(_CHUNK_ROWS, [chunk_id])]
     occurrences = tuple(_occurrence(state.db, root, row) for row in rows)
@@ -169,9 +169,9 @@ def _chunk_ids(db: Any, root: BusRoot, name: str, without_chunks: Callable[[str]
             if sink_id(chunk_id) == name:
                 return [str(chunk_id)]
     select = "select distinct chunk_id from chunk where chunk_id between ? and ? order by chunk_id limit 3"
-    begun = [str(chunk_id) for (chunk_id,) in db.execute(select, [name, name + "\U0010ffff"])]
-    if len(begun) == 1:
-        return begun
+    matches = [str(chunk_id) for (chunk_id,) in db.execute(select, [name, name + "\U0010ffff"])]
+    if len(matches) == 1:
+        return matches
     families = _families_named(db, name) if name else []
     if len(families) > 1:
         sources = [named_source(family, a_document(db, root, family)) for family in families[:SHOWN]]
@@ -185,7 +185,7 @@ def _chunk_ids(db: Any, root: BusRoot, name: str, without_chunks: Callable[[str]
         raise UnknownChunk(reason)
     if families or any(exists(db, _FORMER, [form, resolve_parent_id(None, form, form)]) for form in names_of(name)):
         raise UnknownChunk(f"{name!r:.100} was in the chunks before, but no partition has it now")
-    hint = f"; ids that begin with it are {', '.join(begun)}, ..." if begun else "; has it been synced?"
+    hint = f"; ids that begin with it are {', '.join(matches)}, ..." if matches else "; has it been synced?"
     raise UnknownChunk(f"no chunk and no source {name!r:.100} is known{hint}")
 
 
@@ -219,7 +219,7 @@ def _verdict(db: Any, row: _ChunkRow) -> tuple[Verdict, str]:
     if exists(db, "undecided where family = ?", [row.family]):
         return "undecided", "its partition changed since the last sync; run `chunksink sync`"
     if exists(db, "held where family = ? and reason = 'family split'", [row.family]):
-        return "undecided", "a version of its source is split between partitions; until that is fixed, none is used"
+        return "undecided", "its source is held, because a version of it is split between partitions"
     current = db.execute("select partition, source_checksum from current where family = ?", [row.family]).fetchone()
     tombstone = db.execute(
         "select partition, at from tombstone where partition <> ? and (parent_id in (?, ?) or document_id = ?) "

@@ -182,7 +182,7 @@ class FamilyReader:
         try:
             yield
         except (PartitionChanged, FileNotFoundError) as error:
-            self._catalog.read_again(partition)
+            self._catalog.mark_outdated(partition)
             raise PartitionChanged(f"partition {partition} was rewritten meanwhile, run again: {error}") from error
 
     def _keep(self, family: FamilyDocuments) -> None:

@@ -61,7 +61,7 @@ select family, partition, reading_id, source_checksum, first_offset, chunks, con
 """
 
 # Family hashes stay valid while the lines of a family are the same, even if they have moved within the file.
-_KEEP_CURRENT = """
+_UPDATE_CURRENT = """
 insert into current (family, partition, reading_id, source_checksum, first_offset, chunks, content)
 select family, partition, reading_id, source_checksum, first_offset, chunks, content from decided where true
 on conflict (family) do update set
@@ -70,7 +70,7 @@ on conflict (family) do update set
     family_hash = case when current.content = excluded.content then family_hash end
 """
 
-_HOLD_ABSENT = """
+_HOLD_UNREAD = """
 insert or ignore into held
 select distinct v.family, p.state, 'partition ' || p.key || ' is ' || p.state
 from family_version v join partition p on p.key = v.partition
@@ -140,8 +140,8 @@ def decide(db: Database) -> None:
         db.execute(_DECIDE_CURRENT)
         mine = "family in (select family from undecided)"
         db.execute(f"delete from current where {mine} and family not in (select family from decided)")
-        db.execute(_KEEP_CURRENT)
+        db.execute(_UPDATE_CURRENT)
         db.execute("delete from held")
-        for hold in (_HOLD_ABSENT, _HOLD_DUPLICATES, _HOLD_SPLITS):
+        for hold in (_HOLD_UNREAD, _HOLD_DUPLICATES, _HOLD_SPLITS):
             db.execute(hold)
         db.execute("delete from undecided")

@@ -108,16 +108,14 @@ def drop_orphans(session: Session) -> dict[str, NotRemoved]:
     """Remove unrecorded builds of this home. Returns those that an engine did not remove."""
     not_removed: dict[str, NotRemoved] = {}
     for sink in session.sinks.values():
-        unrecorded: dict[str, int] = {}
         with suppress(SinkError):  # a later rebuild tries again
-            unrecorded = orphans(session, sink)
-        for build_id in unrecorded:
-            try:
-                sink.drop(build_id)
-            except SinkError as error:
-                not_removed[build_id] = NotRemoved(sink.name, build_id, str(error))
-            else:
-                Receipts(session.state.db, build_id).forget_all()
+            for build_id in orphans(session, sink):
+                try:
+                    sink.drop(build_id)
+                except SinkError as error:
+                    not_removed[build_id] = NotRemoved(sink.name, build_id, str(error))
+                else:
+                    Receipts(session.state.db, build_id).forget_all()
     return not_removed
 
 

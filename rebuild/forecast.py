@@ -25,7 +25,7 @@ from chunksink.rebuild.targets import Opening, open_targets, settings_due, was_l
 from chunksink.sinks.errors import BuildBroken, BuildMissing
 
 _EXAMPLES = 20
-_LEAST_DIGITS = 12
+_MIN_DIGITS = 12
 """A plan must be named by at least this many digits of its hash."""
 _NO_BUILD = "it has no build yet"
 SAMPLE = 300
@@ -168,9 +168,9 @@ def require_plan(
 ) -> None:
     """Raises OtherPlan if the plan has another hash, UnknownPlan if it has none or `plan_hash` is too short. Call it
     before builds are recreated: recreating them is a part of the plan."""
-    if len(plan_hash) < _LEAST_DIGITS:
+    if len(plan_hash) < _MIN_DIGITS:
         raise UnknownPlan(
-            f"{plan_hash!r:.100} is too short for the hash of a plan; nothing was written. Use {_LEAST_DIGITS} or more "
+            f"{plan_hash!r:.100} is too short for the hash of a plan; nothing was written. Use {_MIN_DIGITS} or more "
             "of the digits that `chunksink plan` prints; if it prints none, run `chunksink sync` without --plan"
         )
     current = plan_sync(session, live, embedder, adopt=adopt).hash

@@ -151,6 +151,7 @@ def _erase_records(session: Session, families: Iterable[str]) -> tuple[str, ...]
     contain the families."""
     db = session.state.db
     partitions: set[str] = set()
+    not_valid = "select key from partition where state <> 'valid'"
     with write_transaction(db):
         for table in ("compared", "to_compare"):  # otherwise triggers record the erased rows
             db.execute(f"delete from {table}")
@@ -160,12 +161,9 @@ def _erase_records(session: Session, families: Iterable[str]) -> tuple[str, ...]
             partitions |= {key for (key,) in db.execute("select partition from chunk where family = ?", [family])}
             changed = "select family, partition from chunk where family = :family union select :family, ''"
             db.execute(f"insert or ignore into undecided {changed}", {"family": family})
-            absent = "select key from partition where state <> 'valid'"
-            db.execute(f"delete from chunk where family = ? and partition in ({absent})", [family])
+            db.execute(f"delete from chunk where family = ? and partition in ({not_valid})", [family])
         # The file of an invalid partition may still contain the source, so the next run reads it again.
-        findings = (
-            "delete from finding where partition in (select key from partition where state <> 'valid' and key = ?)"
-        )
+        findings = f"delete from finding where partition = ? and partition in ({not_valid})"
         unread = "update partition set signature = null, manifest = null where state <> 'valid' and key = ?"
         for statement in (findings, unread):
             db.conn.executemany(statement, [(key,) for key in partitions])

@@ -39,7 +39,7 @@ class Freshness:
     deep_verified: float | None
     deep_verdict: str | None
     has_drift: bool
-    """A `verify` found differences in a build that is still live, or a sink that still has no build, and they may still
+    """A `verify` found a sink that still has no build, or differences in a build that is still live, and they may still
     exist. A later `verify` of at least the same depth that succeeds shows that they are gone. So does a scan, or a
     complete round of spot checks, unless the differences were in vectors or in sources that rounds leave out."""
     failed_run: RunRecord | None

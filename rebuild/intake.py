@@ -19,7 +19,7 @@ from chunksink.chunkbus.manifest import decode_manifest, examine_manifest
 from chunksink.chunkbus.record_checks import Rules
 from chunksink.chunkbus.store import write_transaction
 from chunksink.chunkbus.validation import RULES_VERSION, NeedsValidation, PartialValidation, Progress, Validation
-from chunksink.rebuild.catalog_rows import instant, take_lines, touch_lines
+from chunksink.rebuild.catalog_rows import instant, mark_undecided, take_lines
 from chunksink.rebuild.errors import OtherBus
 from chunksink.rebuild.family_versions import decide
 from chunksink.rebuild.schema import exists
@@ -238,7 +238,7 @@ class Intake:
                 return
             manifest = decode_manifest(data)
             created_at = instant(manifest.created_at)
-            touch_withdrawn(self.state.db, key)
+            mark_withdrawn_undecided(self.state.db, key)
             drop_partition(self.state.db, key)
             self.state.db.execute(
                 "insert into partition (key, signature, state, manifest, checksum, created_at) "
@@ -259,7 +259,7 @@ class Intake:
                     f"select {counts} from chunk where partition = ?", [key]
                 ).fetchone()
                 part.finish(self.root, file, manifest, chunks, min(documents))
-            touch_withdrawn(self.state.db, key)
+            mark_withdrawn_undecided(self.state.db, key)
             if former_date != created_at:  # chunks without a date get this one
                 undated = "select family, partition from chunk where partition = ? and created_at is null"
                 self.state.db.execute(f"insert or ignore into undecided {undated}", [key])
@@ -269,8 +269,8 @@ class Intake:
         is_change = exists(self.state.db, "partition where key = ? and state <> ?", [key, state])
         self.state.db.execute("update partition set state = ?, signature = ? where key = ?", [state, signature, key])
         if is_change:
-            touch_lines(self.state.db, key)
-            touch_withdrawn(self.state.db, key)
+            mark_undecided(self.state.db, key)
+            mark_withdrawn_undecided(self.state.db, key)
 
     def _insert_findings(self, findings: list[Finding]) -> None:
         self.state.db.conn.executemany(
@@ -279,7 +279,7 @@ class Intake:
         )
 
 
-def touch_withdrawn(db: Any, key: str) -> None:
+def mark_withdrawn_undecided(db: Any, key: str) -> None:
     """Marks as undecided the families that tombstones of this partition withdraw."""
     for condition in ("c.parent_id = t.parent_id", "c.family = t.parent_id", "c.document_id = t.document_id"):
         select = f"select c.family, '' from tombstone t join chunk c on {condition} where t.partition = ?"

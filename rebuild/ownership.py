@@ -78,7 +78,7 @@ def _check_unmarked(session: Session, sink: Sink, recorded: str, *, adopt: bool,
     documents belong to sources with a receipt for this build.
     """
     db = session.state.db
-    if recorded in sink.builds():
+    if recorded in sink.builds():  # Meilisearch lists only builds with a marker
         return
     try:
         build = sink.open(recorded)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from chunksink.chunkbus.brake import LEAST_CHUNKS, LEAST_SOURCES
+from chunksink.chunkbus.brake import MIN_CHUNKS, MIN_SOURCES
 from chunksink.chunkbus.reader import Place
 from chunksink.chunkbus.store import write_transaction
 from chunksink.rebuild.catalog import TextPlace
@@ -194,7 +194,7 @@ class Plan:
     def needs_brake_check(self, builds: Collection[str]) -> bool:
         """Whether the brake must check this plan."""
         removed = number(self._db, "select count(distinct family) from planned where action = 'remove'")
-        return removed >= LEAST_SOURCES or max(map(self.shrinkage, builds), default=0) >= LEAST_CHUNKS
+        return removed >= MIN_SOURCES or max(map(self.shrinkage, builds), default=0) >= MIN_CHUNKS
 
     def hash(self, builds: Collection[str], settings: Mapping[str, Sequence[str]]) -> str:
         """The hash of this plan for these builds: families with their versions, held families, and index settings."""

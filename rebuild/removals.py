@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from chunksink.chunkbus.brake import LEAST_CHUNKS, LEAST_SOURCES, SHRUNK_DIVISOR, is_large_loss
+from chunksink.chunkbus.brake import MIN_CHUNKS, MIN_SOURCES, SHRUNK_DIVISOR, is_large_loss
 from chunksink.rebuild.catalog import HeldFamily
 from chunksink.rebuild.errors import Brake, Removal
 from chunksink.rebuild.families import source_names
@@ -59,7 +59,7 @@ def large_removal(db: Database, builds: Sequence[str], allowed: int = 0) -> Remo
         f"from ({_LOST})",
         values,
     ).fetchone()
-    is_large = is_large_loss(removed, total, LEAST_SOURCES) or is_large_loss(chunks, total_chunks, LEAST_CHUNKS)
+    is_large = is_large_loss(removed, total, MIN_SOURCES) or is_large_loss(chunks, total_chunks, MIN_CHUNKS)
     if is_large and affected > allowed:
         return Removal(affected, total, f"--allow-deletions {affected}", chunks)
     return None
@@ -86,7 +86,7 @@ def brake_refusals(db: Database, sink: str, live_build: str, new_build: str, all
     new = Receipts(db, new_build)
     refused, before = new.refused(), Receipts(db, live_build).refused()
     total = refused + new.documents()
-    if refused - before < LEAST_SOURCES or not is_large_loss(refused, total, LEAST_SOURCES) or refused <= allowed:
+    if refused - before < MIN_SOURCES or not is_large_loss(refused, total, MIN_SOURCES) or refused <= allowed:
         return
     reason = new.dead_letters(1)[0].reason
     removal = Removal(refused, total, f"--allow-deletions {refused}")
@@ -100,7 +100,7 @@ def brake_refusals(db: Database, sink: str, live_build: str, new_build: str, all
 
 
 def held_families(db: Database, root: BusRoot, builds: Sequence[str], limit: int = -1) -> list[HeldFamily]:
-    """Families that are held: they stay unchanged in these builds, or missing from them. If the name of a source is
+    """Families that are held: they stay in these builds unchanged, or stay missing. If the name of a source is
     not recorded, it is read from the chunks, for the first hundred."""
     label = f"select max(label) from {_RECORDED} and family = h.family"
     select = f"select h.*, coalesce(({label}), '') from ({_HELD}) h order by family limit :limit"

@@ -136,7 +136,7 @@ class Scan:
     build_id: str
     reader: FamilyReader
     damage: str = ""
-    """Why the engine's searches do not find its documents; "" if they do."""
+    """Why the engine's searches may miss some of its documents; "" if they find all."""
     unjudged: int = 0
     """Vectors that could not be compared, because their texts have no cached vector."""
 
@@ -296,7 +296,7 @@ def _differences(
 
 
 def _hash(stored: Stored) -> str:
-    """The document hash; "" if the document is foreign, its hash is wrong, or searches do not find it."""
+    """The document hash; "" if the document is foreign, its hash is wrong, or searches may miss it."""
     document = stored.document
     if document is None or stored.damage:
         return ""

@@ -111,8 +111,8 @@ create view family_chunk as
     where c.source_checksum is u.source_checksum;
 """
 _RECORDS = """
--- `confirmed`: how many documents the build had, if a scan found that the family differs or made the receipt; else
--- null.
+-- `confirmed`: if a scan found that the family differs (`family_hash` is ''), how many documents count for the brake:
+-- the number before the scan or, if the build had no receipts, the number found.
 create table receipt (
     build text, family text, family_hash text, documents integer, label text, confirmed integer,
     primary key (build, family)) without rowid;

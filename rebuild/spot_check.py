@@ -1,9 +1,9 @@
 """Spot checks: every sync compares the next part of each live build with the chunks.
 
 The marker and the number of documents of a build stay the same when another program overwrites documents. Spot checks
-find that. A part is a hundredth of the build, within `LEAST_DOCUMENTS` and `MOST_DOCUMENTS`; for some builds ten times
+find that. A part is a hundredth of the build, within `MIN_DOCUMENTS` and `MAX_DOCUMENTS`; for some builds ten times
 as much. So a round, which is a pass over the whole build, takes a limited number of syncs. Rounds skip sources that are
-held, that the next plan writes anyway, or that have more than `LARGEST` documents.
+held, that the next plan writes anyway, or that have more than `MAX_CHUNKS` documents.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from chunksink.rebuild.scan import Scan
 
 SHARE = 100
-LEAST_DOCUMENTS, MOST_DOCUMENTS = 20, 200
+MIN_DOCUMENTS, MAX_DOCUMENTS = 20, 200
 """Documents of one part, unless a single source has more."""
-LARGEST = 2000
+MAX_CHUNKS = 2000
 """Sources with more documents are left to `verify`: reading one takes longer than an idle sync."""
 AT_REST_FACTOR = 10
 """For builds with `SupportsUnchanged`, parts are this many times larger. An idle sync opens such a build only for this
@@ -69,7 +69,7 @@ class SpotCheck:
 
     def coverage(self) -> Coverage:
         documents = Receipts(self._db, self._build_id).documents()
-        leaves_out = exists(self._db, "receipt where build = ? and documents > ?", [self._build_id, LARGEST])
+        leaves_out = exists(self._db, "receipt where build = ? and documents > ?", [self._build_id, MAX_CHUNKS])
         return Coverage(self._since, -(-documents // _size(documents)), leaves_out)
 
     def finds_drift(self, build: Build, scan: Scan) -> bool:
@@ -102,7 +102,7 @@ class SpotCheck:
         rows = self._db.execute(_COMPARABLE, [self._build_id, self._position, part + 1]).fetchall()
         for family, size, is_comparable in rows:
             self._position = family
-            if is_comparable and size <= LARGEST:
+            if is_comparable and size <= MAX_CHUNKS:
                 families.append(family)
                 documents += size
             if documents >= part:
@@ -121,4 +121,4 @@ class SpotCheck:
 
 
 def _size(documents: int) -> int:
-    return min(MOST_DOCUMENTS, max(LEAST_DOCUMENTS, documents // SHARE))
+    return min(MAX_DOCUMENTS, max(MIN_DOCUMENTS, documents // SHARE))

@@ -24,7 +24,7 @@ from chunksink.rebuild.spot_check import Coverage, SpotCheck
 from chunksink.rebuild.state import Generation, State
 from chunksink.sinks.projection import projection_id
 
-# Partitions that still have a version or a tombstone of the future.
+# Partitions with a version or a tombstone that is dated in the future.
 _DATED_AHEAD = """
 select key from partition where exists (select 1 from last_version v where v.partition = key and v.rank > :now)
     or exists (select 1 from tombstone t where t.partition = key and t.at > :now) order by key

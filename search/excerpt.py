@@ -89,7 +89,7 @@ def _words(token: Token) -> str:
 
 
 def _obsidian(state: StateInline, silent: bool) -> bool:
-    """An inline rule. The parser applies it only outside code. If `silent`, the parser looks for the end of a link."""
+    """An inline rule, applied only outside code. `silent`: the parser only looks for the end of a link; no match."""
     found = _OBSIDIAN.match(state.src, state.pos, state.posMax) if state.env["obsidian"] and not silent else None
     if found is None:
         return False

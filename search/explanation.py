@@ -41,13 +41,13 @@ def formula(answer: Answer) -> str:
         return "the scores of each search scaled to 0..1, weighted by `fusion_weight`, and added"
     return (
         "the scores of each search scaled to 0..1, weighted and added. The better the best keyword hit matches, "
-        f"the more keyword search weighs: here it matches to {answer.evidence:.0%}; half the score of a full match "
-        "counts as 100%"
+        f"the more weight keyword search gets: here the match is {answer.evidence:.0%}, where half the score of a full "
+        "match counts as 100%"
     )
 
 
 def rerank_text(rerank: Reranked) -> str:
-    return f"the reranker's score {rerank.score:.4g} decides the place; it was place {rerank.place} before"
+    return f"the reranker's score {rerank.score:.4g} decides the place; before reranking it was {rerank.place}"
 
 
 def facts(document: Document) -> Iterator[tuple[str, str]]:

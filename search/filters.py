@@ -86,7 +86,7 @@ def parse_filters(written: Iterable[str], fields: FieldSet = NO_FIELDS) -> tuple
         field = _known(name, known, fields)
         if sign != "=" and not field.has_order:
             ordered = ", ".join(sorted(name for name, one in known.items() if one.has_order))
-            raise InvalidFilter(f"{name} has only the operator =, not {sign}. Fields with bounds: {ordered}")
+            raise InvalidFilter(f"{name} supports only =, not {sign}. Fields with bounds: {ordered}")
         if field.has_patterns and ("*" in value or "?" in value):
             patterns.setdefault(name, []).extend(unicode_forms(value))
             continue
@@ -160,7 +160,7 @@ def _in_documents(name: str, custom: Sequence[str]) -> str:
 
 
 def as_filters(argument: FilterArgument, fields: FieldSet = NO_FIELDS) -> tuple[Filter, ...]:
-    """Filters from the argument of a program."""
+    """Convert a `FilterArgument` to filters."""
     if argument is None:
         return ()
     if isinstance(argument, Mapping):
@@ -180,7 +180,7 @@ def as_filters(argument: FilterArgument, fields: FieldSet = NO_FIELDS) -> tuple[
 
 
 def _of_field(name: str, argument: Any, fields: FieldSet) -> tuple[Filter, ...]:
-    argument = argument.tolist() if hasattr(argument, "tolist") else argument  # of numpy or pandas
+    argument = argument.tolist() if hasattr(argument, "tolist") else argument  # numpy or pandas
     is_several = isinstance(argument, Iterable) and not isinstance(argument, str | bytes | Mapping)
     several = list(argument) if is_several else [argument]
     several = [value.tolist() if hasattr(value, "tolist") else value for value in several]
@@ -221,7 +221,7 @@ def _known(name: str, known: Mapping[str, FilterField], fields: FieldSet) -> Fil
         raise InvalidFilter(f"{name!r:.100} is not the name of a field")
     if fields.get(name) is not None:
         raise InvalidFilter(f"{name} cannot be filtered: [fields.{name}] has filter = false")
-    near = suggestion(name.rpartition(".")[2], known)  # for metadata.topic, names like topic
+    near = suggestion(name.rpartition(".")[2], known)  # `metadata.topic`: suggest names similar to `topic`
     raise InvalidFilter(f"{name!r:.100} cannot be filtered{near}; these fields can: {', '.join(sorted(known))}")
 
 
@@ -236,7 +236,7 @@ def _parts(text: str) -> tuple[str, str, str]:
 
 
 def _range(name: str, field: FilterField, value: str) -> tuple[Any, Any]:
-    """The first and last value that the text means: a day means all its seconds."""
+    """The first and last value that `value` covers: a day covers all its seconds."""
     if field.type == "datetime":
         return _moments(name, value)
     if field.type == "boolean":

@@ -13,8 +13,8 @@ RANK_CONSTANT = 60
 """From the original paper. With it, a key at place 61 or better in both rankings outranks a key that is first in only
 one."""
 _GOOD = 0.5
-"""A hit with this share of `Ranking.full_match` gets the highest value, 1."""
-_LEAST_WEIGHT, _MOST_WEIGHT = 0.3, 0.6
+"""If the best hit of a leg has at least this share of `Ranking.full_match`, its value is 1."""
+_MIN_WEIGHT, _MAX_WEIGHT = 0.3, 0.6
 """The weight of keyword search: the first if it finds nothing, the second if the value of its best hit is 1."""
 
 
@@ -115,9 +115,9 @@ def best_value(ranking: Ranking) -> float:
 
 
 def keyword_weight(evidence: float) -> float:
-    """The weight of keyword search, from the value of its best hit. If even the best hit has only a part of the words,
-    words say little about the order, and meaning counts more."""
-    return _LEAST_WEIGHT + (_MOST_WEIGHT - _LEAST_WEIGHT) * evidence
+    """The weight of keyword search, from the value of its best hit. The worse that hit matches the
+    query, the more weight semantic search gets."""
+    return _MIN_WEIGHT + (_MAX_WEIGHT - _MIN_WEIGHT) * evidence
 
 
 def scale_of(ranking: Ranking) -> Scale | None:

@@ -11,7 +11,7 @@ from chunksink.chunkbus.spans import span
 from chunksink.embeddings.errors import EmbeddingsError
 from chunksink.search.errors import InvalidQuestion
 from chunksink.search.phrases import phrases_of
-from chunksink.search.question import ENGINE, KEYWORD, LEGS_OF, MODES, MOST_VALUES, SEMANTIC, Question
+from chunksink.search.question import ENGINE, KEYWORD, LEGS_OF, MAX_VALUES, MODES, SEMANTIC, Question
 from chunksink.search.rerank import Reranking
 from chunksink.sinks.capabilities import SupportsPatterns, capability
 from chunksink.sinks.custom_fields import NO_FIELDS, FieldSet
@@ -32,7 +32,7 @@ REMEDY = "run `chunksink sync` if such a sink is configured"
 """This module does not know which sinks are configured."""
 
 PhraseHits = Sequence[Hit] | None
-"""The documents that contain all quoted phrases, at most `MOST_PHRASE_HITS`. None if the query has no phrases, if only
+"""The documents that contain all quoted phrases, at most `MAX_PHRASE_HITS`. None if the query has no phrases, if only
 the keyword leg is asked, or if keyword search is not available."""
 
 _DEPTH_FACTOR = 4
@@ -75,8 +75,8 @@ class KeywordLeg:
 
 @dataclass(frozen=True)
 class SemanticLeg:
-    """`encode` computes query vectors with the model of the build. `families` asks the keyword sink for the families of
-    documents, which is faster."""
+    """`encode` computes query vectors with the model of the build. `families` gets the families of documents from the
+    keyword sink, which is faster than the vector sink."""
 
     reader: VectorReader
     encode: Callable[[str], Vectors]
@@ -188,7 +188,7 @@ class Legs:
 
 
 def _without_patterns(filters: Sequence[Filter], keyword: KeywordLeg | None) -> Sequence[Filter]:
-    """Filters for vector stores, which know no patterns: the keyword index lists the sources that match."""
+    """Replace patterns, which vector stores do not support, by the matching sources of the keyword index."""
     patterns = [pattern for one in filters for pattern in one.like or ()]
     if not patterns:
         return filters
@@ -200,9 +200,9 @@ def _without_patterns(filters: Sequence[Filter], keyword: KeywordLeg | None) -> 
             f"the pattern {patterns[0]!r:.100} cannot be used in a search by meaning, because {keyword.sink} cannot "
             "list the sources that match it: use the mode keyword, or remove the pattern"
         )
-    sources = reader.sources(filters, MOST_VALUES + 1)
-    if len(sources) > MOST_VALUES:
-        raise InvalidFilter(f"more than {MOST_VALUES:,} sources match {', '.join(patterns)}: use a longer pattern")
+    sources = reader.sources(filters, MAX_VALUES + 1)
+    if len(sources) > MAX_VALUES:
+        raise InvalidFilter(f"more than {MAX_VALUES:,} sources match {', '.join(patterns)}: use a narrower pattern")
     return (*(one for one in filters if one.like is None), Filter("parent_id", any_of=tuple(sources)))
 
 

@@ -33,9 +33,9 @@ _MAX_TEXT = 20_000
 _MAX_VALUES = 20
 """Values of a field in the description of the index."""
 _NOT_DESCRIBED = ("parent_id", "tenant_key", "schema_version", "path", "filename", "title")
-"""Not offered as filters: they identify sources or tenants, or tell nothing about the content."""
+"""Not offered as filters: they identify sources or tenants, or say nothing about the content."""
 _WITHOUT_VALUES = ("chunk_index", "page_start", "page_end", "size_bytes", "modified_at_epoch")
-"""Filters whose most frequent values tell nothing about the content."""
+"""Filters whose most frequent values say nothing about the content."""
 _INSTRUCTIONS = (
     "Searches one index of documents. `describe_index` shows what it contains and which fields can be filtered. "
     "`search` finds the best sources for a question, each with its best passage; `same_text` lists other sources with "
@@ -152,7 +152,7 @@ def mcp_server(
     def search(
         query: Annotated[str, Field(description='A question, or words. "Words in quotes" are a phrase.')],
         limit: Annotated[int, Field(ge=1, le=100, description="The maximum number of sources to return.")] = 10,
-        offset: Annotated[int, Field(ge=0, le=9_900, description="How many sources to skip, to read on.")] = 0,
+        offset: Annotated[int, Field(ge=0, le=9_900, description="How many sources to skip, for the next page.")] = 0,
         mode: Annotated[
             Mode | None, Field(description="keyword finds words, semantic finds meaning, hybrid finds both.")
         ] = None,

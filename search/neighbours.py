@@ -12,7 +12,7 @@ from chunksink.chunkbus.canonical import canonical_text
 from chunksink.search.access import Access
 from chunksink.search.answer import Surrounded
 from chunksink.search.legs import Legs
-from chunksink.search.phrases import for_words, phrases_of
+from chunksink.search.phrases import keyword_query, phrases_of
 from chunksink.search.question import Question
 from chunksink.sinks.document import Document
 from chunksink.sinks.errors import SinkError
@@ -29,9 +29,9 @@ _HIDDEN = re.compile(
 )
 _HEADING = re.compile(r" {0,3}#{1,6}(?:\s.*)?|\s*[=*_-]{2,}\s*")
 _INTRODUCTION_ENDS = (":", "\uff1a")
-_MOST_INTRODUCTION = 1000
+_MAX_INTRODUCTION = 1000
 """Characters. A longer text is content, even if its last line introduces the next chunk."""
-_MOST_STEPS = 10
+_MAX_STEPS = 10
 """How many chunks without content are skipped. Each step asks an engine."""
 
 
@@ -74,8 +74,8 @@ def _matches(legs: Legs, access: Access, query: str, documents: Sequence[Documen
     ids = [document.id for document in documents]
     try:
         text, visible = canonical_text(query), access.filters()
-        spelling = legs.keyword.reader.corrections(for_words(text), visible)
-        snippets = legs.keyword.reader.snippets(for_words(text, spelling), ids, visible)
+        spelling = legs.keyword.reader.corrections(keyword_query(text), visible)
+        snippets = legs.keyword.reader.snippets(keyword_query(text, spelling), ids, visible)
     except SinkError:  # the passage is still readable without marked words
         return ()
     return tuple({piece.text: None for pieces in snippets.values() for piece in pieces if piece.match})
@@ -111,13 +111,13 @@ def replacements(legs: Legs, access: Access, question: Question, documents: Sequ
     A document with only headings is replaced by the next. So is one with only an introduction, if the next document
     repeats it.
     """
-    # With a quoted phrase, a document with hidden text (a comment) is kept: the phrase may be there.
-    hidden_counts = bool(phrases_of(question.text))
+    # With a quoted phrase, hidden text such as a comment counts as content: the phrase may be there.
+    keep_hidden = bool(phrases_of(question.text))
     shown = {document.id: document for document in documents}
     fetched = dict(shown)
     pending = dict(shown)
-    for _ in range(_MOST_STEPS):  # all documents take each step together
-        introductions = {id: _introduction(one, hidden_counts=hidden_counts) for id, one in pending.items()}
+    for _ in range(_MAX_STEPS):  # all documents take each step together
+        introductions = {id: _introduction(one, keep_hidden=keep_hidden) for id, one in pending.items()}
         pending = {id: one for id, one in pending.items() if one.next_id and introductions[id] is not None}
         sources = {str(one.next_id): one.parent_id for one in pending.values() if one.next_id not in fetched}
         fetched |= fetch(legs, access, sources) if sources else {}
@@ -129,14 +129,14 @@ def replacements(legs: Legs, access: Access, question: Question, documents: Sequ
         }
         if not pending:
             break
-        shown |= {id: one for id, one in pending.items() if _introduction(one, hidden_counts=hidden_counts) != ""}
+        shown |= {id: one for id, one in pending.items() if _introduction(one, keep_hidden=keep_hidden) != ""}
     return shown
 
 
-def _introduction(document: Document, *, hidden_counts: bool) -> str | None:
+def _introduction(document: Document, *, keep_hidden: bool) -> str | None:
     """The text below the headings if it ends like an introduction, "" if there is none, None for other documents."""
-    text = (document.text if hidden_counts else _HIDDEN.sub("", document.text)).rstrip()
-    if not document.text or len(text) > _MOST_INTRODUCTION:
+    text = (document.text if keep_hidden else _HIDDEN.sub("", document.text)).rstrip()
+    if not document.text or len(text) > _MAX_INTRODUCTION:
         return None
     lines = text.splitlines()
     # If the document has no headings, `# x` may be a comment in code.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from chunksink.sinks.reader import Filter, Hit, KeywordReader
 
-# All double quotes that people type. After a digit one does not open a phrase: it is an inch mark.
+# All double quotes that people type. A quote after a digit is an inch mark, so it does not open a phrase.
 _DOUBLE = '"\u201c\u201d\u201e\u201f\uff02'
 _PAIRS = (("\u00ab", "\u00bb"), ("\u00bb", "\u00ab"), ("\u300c", "\u300d"), ("\u300e", "\u300f"))
 _QUOTED = re.compile(
@@ -22,7 +22,7 @@ _QUOTED = re.compile(
     )
 )
 _SIGNS = re.compile(f"[{_DOUBLE}{''.join(one for one, _ in _PAIRS)}\u300d\u300f]")
-MOST_PHRASE_HITS = 2_000
+MAX_PHRASE_HITS = 2_000
 """Of the documents that contain the phrases, the semantic leg compares at most this many with the query, since each
 vector must be read."""
 
@@ -45,7 +45,7 @@ class Phrases:
         return " ".join(f'"{phrase}"' for phrase in self.texts)
 
     def hits(self, reader: KeywordReader, filters: Sequence[Filter]) -> list[Hit]:
-        return reader.search(self.query, MOST_PHRASE_HITS, filters, every=True)
+        return reader.search(self.query, MAX_PHRASE_HITS, filters, every=True)
 
 
 def phrases_of(text: str) -> Phrases:
@@ -54,7 +54,7 @@ def phrases_of(text: str) -> Phrases:
     return Phrases(tuple(dict.fromkeys(one for one in quoted if any(map(str.isalnum, one)))))
 
 
-def for_words(text: str, spelling: Mapping[str, str] | None = None) -> str:
+def keyword_query(text: str, spelling: Mapping[str, str] | None = None) -> str:
     """The query for a keyword engine: phrases first, because Meilisearch reads only ten words.
 
     Quotes around punctuation alone are removed. `spelling` replaces words outside phrases.

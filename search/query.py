@@ -103,7 +103,7 @@ def _page(legs: Legs, access: Access, order: Order, question: Question) -> tuple
     missing: list[Hit] = []
     hits: dict[str, SearchHit] = {}
     for hit in _grouped(legs, access, order, question, missing):
-        hits.setdefault(hit.document.id, hit)  # a document may also replace a heading: its first place counts
+        hits.setdefault(hit.document.id, hit)  # found both itself and as a replacement: the first place counts
         if len(hits) > question.last:
             break
     return list(hits.values())[question.offset : question.last], len(hits) > question.last, bool(missing)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from chunksink.search.rerank import Reranking
     from chunksink.settings.rerank import RerankOptions
 
-_MOST_CACHED = 512
+_MAX_CACHED = 512
 """The number of cached vectors. Paging or changing a filter repeats the query."""
 _QUERY_SECONDS = 5.0
 """How long a search waits for an endpoint before it answers without vectors."""
@@ -107,7 +107,7 @@ class QueryModel:
         with self._lock:
             self._failure = None
             self._vectors[text] = vector
-            for oldest in list(self._vectors)[:-_MOST_CACHED]:
+            for oldest in list(self._vectors)[:-_MAX_CACHED]:
                 del self._vectors[oldest]
         return vector
 

@@ -6,7 +6,7 @@ from operator import index
 from typing import Literal, get_args
 
 from chunksink.search.errors import InvalidQuestion
-from chunksink.search.phrases import for_words
+from chunksink.search.phrases import keyword_query
 from chunksink.sinks.reader import Filter, Sort
 
 Mode = Literal["hybrid", "keyword", "semantic", "engine"]
@@ -24,12 +24,12 @@ LEGS_OF: dict[Mode, tuple[str, ...]] = {
     "engine": (ENGINE,),
 }
 
-MOST_HITS = 10_000
-MOST_CONTEXT = 20
-MOST_FILTERS = 100
-MOST_VALUES = 10_000
+MAX_HITS = 10_000
+MAX_CONTEXT = 20
+MAX_FILTERS = 100
+MAX_VALUES = 10_000
 """In all filters together. Some engines fail with more."""
-MOST_CHARACTERS = 10_000
+MAX_CHARACTERS = 10_000
 """The most characters of a query: several pages. Longer queries take seconds and find nothing better."""
 
 
@@ -54,10 +54,10 @@ class Question:
 
     def __post_init__(self) -> None:
         self._check_types()
-        if len(self.text) > MOST_CHARACTERS:
+        if len(self.text) > MAX_CHARACTERS:
             raise InvalidQuestion(
-                f"the query has {len(self.text):,} characters; at most {MOST_CHARACTERS:,} are possible. Use the "
-                "sentences that matter."
+                f"the query has {len(self.text):,} characters; at most {MAX_CHARACTERS:,} are allowed. Shorten it "
+                "to the sentences that matter."
             )
         if self.mode not in MODES:
             raise InvalidQuestion(f"there is no mode {self.mode!r:.100}. Choose one of: {', '.join(MODES)}")
@@ -67,9 +67,9 @@ class Question:
             raise InvalidQuestion(f"limit is {self.limit}: it must be at least 1")
         if self.offset < 0:
             raise InvalidQuestion(f"offset is {self.offset}: it must be at least 0")
-        if self.last > MOST_HITS:
+        if self.last > MAX_HITS:
             raise InvalidQuestion(
-                f"hits {self.offset + 1} to {self.last} were requested; only the first {MOST_HITS} are available. "
+                f"hits {self.offset + 1} to {self.last} were requested; only the first {MAX_HITS} are available. "
                 "Narrow the question with filters."
             )
         if self.sort is not None and self.mode not in ("hybrid", KEYWORD):
@@ -77,15 +77,15 @@ class Question:
         if self.sort is not None:
             object.__setattr__(self, "mode", KEYWORD)
         self._check_filters()
-        if not 0 <= self.context <= MOST_CONTEXT:
-            raise InvalidQuestion(f"context is {self.context}: it must be between 0 and {MOST_CONTEXT}")
+        if not 0 <= self.context <= MAX_CONTEXT:
+            raise InvalidQuestion(f"context is {self.context}: it must be between 0 and {MAX_CONTEXT}")
 
     def _check_filters(self) -> None:
         values = sum(len(one.any_of or ()) for one in self.filters)
-        if len(self.filters) > MOST_FILTERS or values > MOST_VALUES:
+        if len(self.filters) > MAX_FILTERS or values > MAX_VALUES:
             raise InvalidQuestion(
-                f"the question has {len(self.filters):,} filters with {values:,} values; at most {MOST_FILTERS} "
-                f"filters with {MOST_VALUES:,} values in all are possible"
+                f"the question has {len(self.filters):,} filters with {values:,} values; at most {MAX_FILTERS} "
+                f"filters with {MAX_VALUES:,} values in all are allowed"
             )
 
     def _check_types(self) -> None:
@@ -95,7 +95,7 @@ class Question:
         for name in ("limit", "offset", "context"):
             number = getattr(self, name)
             try:
-                whole = index(number)  # numpy has whole numbers of its own
+                whole = index(number)  # numpy integers are not `int`
             except TypeError:
                 whole = None
             if whole is None or isinstance(number, bool):
@@ -107,7 +107,7 @@ class Question:
     @property
     def words(self) -> str:
         """The query for keyword engines."""
-        return for_words(self.text, self.spelling)
+        return keyword_query(self.text, self.spelling)
 
     @property
     def last(self) -> int:

@@ -46,7 +46,7 @@ class Reranking:
     def order(self, query: str, documents: Sequence[Document]) -> list[Reranked]:
         """The scores of the documents, highest first. Raises `RerankFailed` if they are late or missing.
 
-        The time limit includes waiting for the texts of another query, but not loading the model. Calls that begin
+        The time limit includes waiting while another query is scored, but not loading the model. Calls that begin
         within ten seconds after a failure fail at once.
         """
         if self._failed is not None and monotonic() - self._failed[0] < _PAUSE_SECONDS:
@@ -61,7 +61,7 @@ class Reranking:
         self.load()
         answer: Future[list[float]] = Future()
         texts = [_passage_of(document) for document in documents]
-        # A daemon: the end of the program must not wait for late scores.
+        # A daemon thread, so that the program can exit without waiting for late scores.
         threading.Thread(target=self._score, args=(answer, query, texts), daemon=True).start()
         try:
             scores = answer.result(self._seconds)
@@ -82,7 +82,7 @@ class Reranking:
                 answer.set_result(self._reranker.scores(query, texts))
             except RerankFailed as error:
                 answer.set_exception(error)
-            except Exception as error:  # of the model's libraries, for example too little memory
+            except Exception as error:  # from the model's libraries, for example out of memory
                 answer.set_exception(RerankFailed(f"{type(error).__name__}: {error}"))
 
     def close(self) -> None:

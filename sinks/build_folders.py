@@ -21,7 +21,7 @@ def check_build_id(build_id: str) -> str:
     """Raise `ValueError` if the id could be a path: ids become names of folders and collections."""
     if not _BUILD_ID.fullmatch(build_id):
         raise ValueError(
-            f"invalid build id {build_id!r}: use 1 to 64 of A-Z a-z 0-9 _ -, starting with one of A-Z a-z 0-9"
+            f"invalid build id {build_id!r}: use 1 to 64 of A-Z a-z 0-9 _ -, and start with a letter or digit"
         )
     return build_id
 

@@ -1,4 +1,4 @@
-"""What only some sinks, builds and readers can do: one small protocol each, looked up with `capability`.
+"""Optional methods of sinks, builds and readers: one small protocol each, looked up with `capability`.
 
     settings = capability(sink, SupportsSettings)
     if settings is not None:
@@ -80,7 +80,7 @@ class SupportsNearest(Protocol):
 
 
 class SupportsAddress(Protocol):
-    """A sink whose builds other programs can open themselves."""
+    """A sink whose builds other programs can open directly."""
 
     def address(self, build_id: str) -> dict[str, str]:
         """Where the build is, or the live one of an engine with a public name: `path`, `url`, `index` and the like.

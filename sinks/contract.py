@@ -54,8 +54,8 @@ class RefusedDocument:
 class Stored:
     """One document as stored in the engine. A missing hash is "".
 
-    With `content=True` a scan also reads `document` and computes both hashes from it. If the stored content is not in
-    our form, `document` is None and both hashes are "". A sink that stores no text returns the stored hash of the text.
+    With `content=True` a scan also reads `document` and computes both hashes from it. If the content is not in our
+    form, `document` is None, and counts as changed. A sink that stores no text returns the stored hash of the text.
     With `vectors=True` a scan reads `vector`.
     """
 
@@ -125,7 +125,7 @@ class Build(Protocol):
         """
 
     def delete(self, parent_ids: Sequence[str]) -> None:
-        """Remove all documents of these families. May return before that is done. Absent families are no error."""
+        """Remove all documents of these families. May return before that is done. Absent families are not an error."""
 
     def flush(self) -> list[RefusedDocument]:
         """Return when all calls since the last flush are done and would survive a kill; raise if that fails.
@@ -134,7 +134,7 @@ class Build(Protocol):
         """
 
     def of_families(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
-        """The stored documents of these families, as `scan` reads them. Absent families are no error."""
+        """The stored documents of these families, as `scan` reads them. Absent families are not an error."""
 
     def scan(self, *, content: bool = False, vectors: bool = False) -> Iterator[Stored]:
         """Every stored document once, read from the engine in any order and in bounded memory.
@@ -183,7 +183,7 @@ class Sink(Protocol):
         """
 
     def drop(self, build_id: str) -> None:
-        """Remove a build and all its content for good. An absent one is no error."""
+        """Remove a build and all its content for good. An absent build is not an error."""
 
     def close(self) -> None:
         """Release the engine. May be called twice."""

@@ -164,7 +164,7 @@ def _other_metadata(record: Record, document: Mapping[str, Any], used: set[tuple
         if name in _NOT_KEPT or ("metadata", name) in used or len(kept) == MAX_METADATA:
             continue
         value = _scalar(raw)
-        if value is not None and not _is_field(f"metadata.{name}", raw, document):
+        if value is not None and not _is_in_field(f"metadata.{name}", raw, document):
             kept[values.verbatim(name[:MAX_METADATA_TEXT]) or ""] = value
     return orjson.dumps(kept, option=orjson.OPT_SORT_KEYS).decode() if kept else None
 
@@ -177,7 +177,7 @@ def _scalar(raw: Any) -> Any:
     return values.number(raw)
 
 
-def _is_field(path: str, raw: Any, document: Mapping[str, Any]) -> bool:
+def _is_in_field(path: str, raw: Any, document: Mapping[str, Any]) -> bool:
     """Whether a field of the document already contains this value completely. `year` contains only a part of a date."""
     for rule in _RULES.get(path, ()):
         value = rule.read(raw)

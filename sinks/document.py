@@ -95,7 +95,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @classmethod
     def if_ours(cls, fields: Mapping[str, Any]) -> "Document | None":
-        """As `from_fields`; None if the fields are not those of a sink document."""
+        """Like `from_fields`, but None if the fields are not those of a sink document."""
         try:
             return cls.from_fields(fields)
         except ValueError:

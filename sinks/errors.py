@@ -1,5 +1,4 @@
-"""Errors of the sinks. The docstrings contain the remedies; the messages add the details. `BuildMissing` and
-`BuildBroken` append their remedy to the message.
+"""Errors of the sinks. The messages of `BuildMissing` and `BuildBroken` end with a remedy.
 
     SinkError
     ├── Transient            the same call may succeed later: wait and repeat it

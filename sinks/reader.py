@@ -262,4 +262,4 @@ class HybridReader(Reader, Protocol):
     def hybrid(
         self, query: str, vector: Vectors, limit: int = 10, filters: Sequence[Filter] = (), *, every: bool = False
     ) -> list[Hit]:
-        """As `search`, with equal weight for the words and the vector of the query."""
+        """Like `search`, with equal weight for the words and the vector of the query."""

@@ -39,8 +39,8 @@ class RetryPolicy:
     """How long a call is retried, and how fast documents are written."""
 
     deadline_seconds: float = 120.0
-    """The last attempt begins at most this long after the first one. Only the timeout of the
-    engine's client ends a running attempt. It should be shorter than this deadline."""
+    """The last attempt begins at most this long after the first one. Only the timeout of the engine's client ends a
+    running attempt. It should be shorter than this deadline."""
     first_wait_seconds: float = 0.25
     """The minimum wait. The maximum is twice this at first and doubles with every attempt."""
     longest_wait_seconds: float = 15.0

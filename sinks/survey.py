@@ -37,10 +37,10 @@ _READERS: dict[FieldType, Callable[[Any], Any]] = {
 }
 MAX_CHOICES = 50
 """A facet with more values is not useful."""
-_MOST_MISFITS = 0.05
+_MAX_MISFIT_SHARE = 0.05
 """A type is proposed if at most this share of the values cannot be read."""
-_SHOWN = 200
-_MOST_CANDIDATES = 200
+_SHOWN_CHARACTERS = 200
+_MAX_CANDIDATES = 200
 FIELDS = tuple(rule.name for rule in PROJECTION if rule.paths)
 """The fields that chunks can fill."""
 
@@ -71,17 +71,17 @@ class Candidate:
                 self.misfits[name] += 1
                 self.first_misfit.setdefault(name, value)
         if len(self.values) <= MAX_CHOICES:
-            self.values.add(str(value)[:_SHOWN])
+            self.values.add(str(value)[:_SHOWN_CHARACTERS])
 
     def table(self, name: str, path: str, chunks: int) -> list[str]:
         """The lines of the table `[fields.NAME]`; none if no type fits. The type is the most specific one that reads
         nearly all values. `chunks` is how many chunks have a value."""
-        kind = next((each for each in _READERS if self.misfits[each] <= _MOST_MISFITS * chunks), None)
+        kind = next((each for each in _READERS if self.misfits[each] <= _MAX_MISFIT_SHARE * chunks), None)
         if kind is None:
             return []
         lines = [f"[fields.{name}]"]
         if self.misfits[kind]:
-            example = json.dumps(self.first_misfit[kind], ensure_ascii=False, default=str)[:_SHOWN]
+            example = json.dumps(self.first_misfit[kind], ensure_ascii=False, default=str)[:_SHOWN_CHARACTERS]
             lines.append(f"# {self.misfits[kind]:,} of {chunks:,} values cannot be read as {kind}, such as {example}")
         lines += [f"path = {json.dumps(path, ensure_ascii=False)}"] if path != f"metadata.{name}" else []
         lines += [f'type = "{kind}"'] if kind != "string" else []
@@ -141,7 +141,7 @@ class Survey:
             self.unmapped[path] += 1
             if path in self._whole:
                 self.unmapped[path] += self._split.pop(path, 0)
-            elif path.startswith("metadata.") and (path in self.candidates or len(self.candidates) < _MOST_CANDIDATES):
+            elif path.startswith("metadata.") and (path in self.candidates or len(self.candidates) < _MAX_CANDIDATES):
                 self.candidates.setdefault(path, Candidate()).take(value)
 
     def _members(self, by_path: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

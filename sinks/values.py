@@ -30,7 +30,7 @@ _FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0"
 _NUMBER = re.compile(r"[+-]?[0-9]{1,30}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,3})?")
 _MONTH = re.compile("([0-9]{4})(?:-([0-9]{2}))?")
 _DAY = re.compile("(19|2[01])[0-9]{6}")
-_SECONDS = re.compile("-?(?:[0-9]{9,11}|[0-9]{13}|[0-9]{16})")
+_SECONDS = re.compile("-?(?:[0-9]{9,11}|[0-9]{13})")
 _YEAR = re.compile(r"\s*(\d{4})(?!\d)")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")  # two characters or more: C: is a drive
 _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
@@ -92,7 +92,7 @@ def integer(value: Any) -> int | None:
 
 
 def count(value: Any) -> int | None:
-    """A whole number from 0."""
+    """A non-negative whole number."""
     number = integer(value)
     return number if number is not None and number >= 0 else None
 
@@ -107,7 +107,7 @@ def last_count(value: Any) -> int | None:
 
 
 def seconds(value: Any) -> float | None:
-    """Seconds from 0, rounded to milliseconds, because engines change the last digit of longer numbers."""
+    """Non-negative seconds, rounded to milliseconds, because engines change the last digit of longer numbers."""
     if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > _LARGEST_EXACT_INTEGER // 1000:
         return None
     return round(float(value), 3) if math.isfinite(value) and value >= 0 else None
@@ -124,7 +124,7 @@ def lines(value: Any) -> tuple[str, ...] | None:
 
 
 def labels(value: Any) -> tuple[str, ...] | None:
-    """A list of strings, or one string with commas, semicolons or line breaks between them; each once, in order."""
+    """A list of strings, or one string split at commas, semicolons and line breaks; without duplicates, in order."""
     members = _LABEL_ENDS.split(value) if isinstance(value, str) else value
     if not isinstance(members, list | tuple):
         return None
@@ -185,14 +185,14 @@ def year(value: Any) -> int | None:
 # --- custom fields, whose values may come from CSV files as text
 
 
-def text(value: Any, most: int) -> str | None:
-    """A string, or a number as text, on one line of at most `most` characters."""
+def text(value: Any, max_characters: int) -> str | None:
+    """A string, or a number as text, on one line of at most `max_characters`."""
     found = line(_number_as_text(value))
-    return found[:most].rstrip() if found is not None else None
+    return found[:max_characters].rstrip() if found is not None else None
 
 
 def label(value: Any) -> str | None:
-    """As `facet`, also for a number."""
+    """Like `facet`, but also accepts numbers."""
     return facet(_number_as_text(value))
 
 
@@ -202,7 +202,7 @@ def _number_as_text(value: Any) -> Any:
 
 
 def number(value: Any) -> int | float | None:
-    """A number, or a text with one, rounded to 15 digits: every engine keeps these. 3.0 becomes 3."""
+    """A number, or a string that is a number, rounded to 15 digits, which every engine keeps. 3.0 becomes 3."""
     if isinstance(value, str):
         match = _NUMBER.fullmatch(value.strip())
         value = (float(value) if match[1] or match[2] else int(value)) if match else None
@@ -238,7 +238,7 @@ def moment(value: Any) -> int | None:
 
 
 def members(value: Any) -> list[str] | None:
-    """Labels from a list, or from one string with commas, semicolons or line breaks between them."""
+    """Labels from a list, or from one string split at commas, semicolons and line breaks."""
     found = labels([_number_as_text(one) for one in value] if isinstance(value, list) else value)
     return list(found) if found is not None else None
 

@@ -15,7 +15,7 @@ from typing import Any
 from bench.faults import corpus, run
 from bench.faults.tools import Tool
 
-_LONGEST = 120.0  # seconds that a run may take
+_MAX_SECONDS = 120.0  # seconds that a run may take
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Trial:
         return run.begin(self.tool.adapter, self.folder, options, self._output)
 
     def finish(self, process: BaseProcess) -> None:
-        process.join(_LONGEST)
+        process.join(_MAX_SECONDS)
         assert process.exitcode is not None, f"{self.tool.title} did not end"
         self.codes.append(process.exitcode)
         self.remarks.append(self.tool.remark(process.exitcode, self._output.read_text(errors="replace")))

@@ -206,7 +206,7 @@ def note_index(config: Config) -> None:
     home, bus = config.home_path, config.bus
     if not live_sinks(home):
         if bus.exists:
-            note(f"making a new index in {home.absolute()}")
+            note(f"creating a new index in {home.absolute()}")
     elif (before := last_bus(home)) not in (None, bus.place):
         note(f"this index was last written from {before}; now from {bus.place}")
 

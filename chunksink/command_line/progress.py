@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 STARTED = "READY=1"
 ALIVE = "WATCHDOG=1"
 FIRST_LINE_SECONDS = 5.0
-LONGEST_SECONDS = 60.0
+MAX_PAUSE_SECONDS = 60.0
 _ALIVE_SECONDS = 5.0
 """How often to notify a supervisor."""
 
@@ -44,7 +44,7 @@ class ProgressLines:
             notify(ALIVE)
         if now - self._line_at >= self._pause:
             self._line_at = now
-            self._pause = min(LONGEST_SECONDS, 1.5 * self._pause)
+            self._pause = min(MAX_PAUSE_SECONDS, 1.5 * self._pause)
             note(f"{self._label}: {self._done:,}{self._suffix}", event="progress")
 
     def print_line(self, line: str) -> None:

@@ -14,7 +14,7 @@ from chunksink.embeddings.errors import EmbeddingsError
 from chunksink.rebuild.freshness import NO_DRIFT, failed_run, has_drift
 from chunksink.rebuild.receipts import receipts_of_live
 from chunksink.rebuild.run_records import RunRecord, past_runs
-from chunksink.rebuild.spot_check import LARGEST, Coverage
+from chunksink.rebuild.spot_check import MAX_CHUNKS, Coverage
 from chunksink.rebuild.state import State, cache_file
 from chunksink.rebuild.status import BuildStatus, HomeStatus
 from chunksink.search.page.report import Report, ReportRow, Section, Tone
@@ -22,9 +22,9 @@ from chunksink.settings.config import Config
 from chunksink.wiring import existing_cache, status_of
 
 SHOWN = 3
-_SUMMARIES = {True: "Up to date", False: "Not up to date", None: "Not known if up to date"}
-_LETTERS = 20
-_RUNS = 5
+_SUMMARIES = {True: "Up to date", False: "Not up to date", None: "Unknown whether up to date"}
+_SHOWN_DEAD_LETTERS = 20
+_SHOWN_RUNS = 5
 
 
 def facts(status: HomeStatus) -> Iterator[ReportRow]:
@@ -81,7 +81,7 @@ def _compared(coverages: list[Coverage]) -> str:
         return "nothing yet: the index has no chunks"
     compared = f"every source at least once since {_minute(since)}" if since else "not yet every source"
     takes = "each sync compares all" if syncs == 1 else f"each sync compares some, {syncs:,} syncs compare all"
-    return f"{compared}; {takes}. Only `chunksink verify` compares sources of over {LARGEST:,} chunks"
+    return f"{compared}; {takes}. Only `chunksink verify` compares sources of over {MAX_CHUNKS:,} chunks"
 
 
 def _pending(sink: BuildStatus) -> str:
@@ -182,7 +182,7 @@ def page_report(config: Config) -> Report:
     with State.existing(config.home_path) as state:
         refused, letters = _dead_letters(state)
     cache = list(_cache(config))
-    runs = map(_run, islice(past_runs(config.home_path), _RUNS))
+    runs = map(_run, islice(past_runs(config.home_path), _SHOWN_RUNS))
     pending = max((sink.pending for sink in status.sinks.values()), default=0)
     return Report(
         current=status.is_current,
@@ -214,7 +214,7 @@ def _dead_letters(state: State) -> tuple[int, list[ReportRow]]:
     rows = [
         ReportRow(f"{sink}: {letter.source or letter.family}", letter.reason, "bad")
         for sink, receipts in live.items()
-        for letter in receipts.dead_letters(_LETTERS)
+        for letter in receipts.dead_letters(_SHOWN_DEAD_LETTERS)
     ]
     rest = more(refused, len(rows), ": `chunksink dead-letters` lists them")
     return refused, [*rows, *(ReportRow("", f"and {line}") for line in rest)]

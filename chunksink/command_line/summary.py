@@ -35,7 +35,7 @@ def unconfigured_lines(sinks: Iterable[str]) -> list[str]:
 
 
 def unbuilt_lines(sinks: Iterable[str]) -> list[str]:
-    return [f"{name} has no build yet: `chunksink sync` makes it" for name in sinks]
+    return [f"{name} has no build yet: `chunksink sync` creates it" for name in sinks]
 
 
 def print_report(report: "RunReport", *, as_json: bool, verb: str = "synced") -> None:
@@ -130,7 +130,7 @@ def _sink(name: str, sink: "SinkReport") -> Iterator[str]:
     if sink.built:
         yield f"{name} is new: {counted(sink.written, 'chunk')} written"
     if sink.made_again:
-        yield Note(f"{name}: its build was missing or broken and was made again")
+        yield Note(f"{name}: its build was missing or broken and was recreated")
     if sink.drifted:
         yield Note(f"{name} {_drift(sink)}; rescanned and repaired")
     if sink.held_and_missing:

@@ -10,7 +10,7 @@ from chunksink.chunkbus.errors import StorageError
 from chunksink.chunkbus.layout import BusRoot
 
 FIRST_WAIT_SECONDS = 5.0
-LONGEST_WAIT_SECONDS = 60.0
+MAX_WAIT_SECONDS = 60.0
 _GATHER_SECONDS = 0.5
 """How long to wait for more commits after the first."""
 _PAUSE_FACTOR = 20
@@ -47,7 +47,7 @@ class BusWatch:
 
     def failed(self) -> float:
         """The sync failed and may succeed later: the next one is due in the returned seconds, or with a commit."""
-        seconds, self._wait = self._wait, min(2 * self._wait, LONGEST_WAIT_SECONDS)
+        seconds, self._wait = self._wait, min(2 * self._wait, MAX_WAIT_SECONDS)
         self._retry_at, self._check_all_at = self._clock() + seconds, None
         return seconds
 

@@ -1,7 +1,7 @@
 """The checks of `chunksink doctor`. Each examines one thing that a run needs and has remedies for its problems.
 
-A check is a function that returns its finding or raises a `CheckProblem`. It leaves no change, loads no model, sends no
-request that costs money, and shows no key.
+A check is a function that returns its finding or raises a `CheckProblem`. It leaves nothing behind, loads no model,
+sends no request that costs money, and shows no key.
 """
 
 from collections.abc import Callable, Iterator

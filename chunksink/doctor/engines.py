@@ -85,7 +85,7 @@ def unused_options(config: Config) -> Iterator[Check]:
 
 def _live(name: str, sink: Sink, live: Live) -> str:
     if name not in live.builds:
-        return "no build yet; `chunksink sync` makes it"
+        return "no build yet; `chunksink sync` creates it"
     build_id = live.builds[name]
     # ConfigError: the engine's library refuses a setting in the environment.
     with remedies((ConfigError, "correct what the message names"), (SinkError, AGAIN)):

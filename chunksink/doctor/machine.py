@@ -30,7 +30,7 @@ from chunksink.settings.ray import RayOptions
 from chunksink.settings.rerank import RerankOptions
 from chunksink.settings.secret import key_in
 
-LEAST_FREE_BYTES = 10**9
+MIN_FREE_BYTES = 10**9
 ENDPOINT_SECONDS = 5.0
 _SHOWN = 3
 _GATEWAY_ERRORS = (502, 503, 504)
@@ -72,7 +72,7 @@ def configuration(config: Config) -> str:
 def home(home: Path) -> str:
     _require_writable(home, "name another folder with --home")
     if not home.exists():
-        return f"{home} will be made"
+        return f"{home} does not exist yet; the first run creates it"
     if unusable := sorted(_unusable(home)):
         owner, names = _owner(home), some([f"{path} of {_owner(path)}" for path in unusable], _SHOWN)
         at = shlex.quote(str(home))
@@ -105,7 +105,7 @@ def disk(home: Path) -> str:
     found = f"{sized(free)} free below {place}"
     if free < FULL_BYTES:
         raise CheckProblem(found, "make room: no run can write its record")
-    if free < LEAST_FREE_BYTES:
+    if free < MIN_FREE_BYTES:
         raise CheckProblem(found, "make room: a rebuild needs room for a second index beside the live one", "warn")
     return found
 
@@ -172,8 +172,8 @@ def endpoint(url: str, model: str, variable: str | None, option: str) -> str:
         raise CheckProblem(f"{address} does not answer: {reason}", start) from error
     if status in _GATEWAY_ERRORS:
         raise CheckProblem(f"{address} answers {status}", start)
-    key = f"nor was the key in {variable} tried, " if variable else ""
-    return f"{address} answers; {model} was not called, {key}since that may cost money"
+    untested = f"{model} and the key in {variable} were" if variable else f"{model} was"
+    return f"{address} answers; {untested} not tested, since that may cost money"
 
 
 def ray(config: Config) -> str:

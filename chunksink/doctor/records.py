@@ -31,7 +31,7 @@ _CHECKED_BYTES = 10**9
 """A check for damage reads the whole database, so larger ones are left out."""
 _HOME_ID = re.compile("[0-9a-f]{32}")
 _VALIDATE = "`chunksink validate` reads every line"
-_NO_INDEX = "none yet; `chunksink sync` makes it"
+_NO_INDEX = "none yet; `chunksink sync` creates it"
 _DISK = "make room where the disk is full, or make the folder and its files writable"
 _ADOPT = "run `chunksink sync --adopt`, which takes over the builds that this home made under its former id"
 _MOVE_INGEST = (
@@ -43,7 +43,7 @@ _MOVE_INGEST = (
 def chunks(config: Config) -> str:
     """Whether each partition has its files."""
     with remedies(
-        (NotABusRoot, "`chunksink ingest` makes chunks, --chunks names their folder"),
+        (NotABusRoot, "make chunks with `chunksink ingest`, or name their folder with --chunks"),
         (ExtraMissing, AGAIN),
         (StorageError, BUCKET),
     ):
@@ -52,7 +52,7 @@ def chunks(config: Config) -> str:
         flaws = [f"{key} ({flaw})" for key in keys if (flaw := _flaw(root, key))]
     found = f"{root.address}: {counted(len(keys), 'partition')}"
     if not keys:
-        raise CheckProblem(found, "`chunksink ingest` makes one", "warn")
+        raise CheckProblem(found, "`chunksink ingest` creates one", "warn")
     if flaws:
         found = f"{found}, {len(flaws):,} of them incomplete: {some(flaws, _SHOWN)}"
         raise CheckProblem(found, f"write them again, or restore their files; {_VALIDATE}")
@@ -95,7 +95,7 @@ def ingest(home: Path) -> str:
     """`ingest.db`: the ledger, and a cache."""
     path = home / FILE_NAME
     if not path.exists():
-        return "none yet; `chunksink ingest` makes it"
+        return "none yet; `chunksink ingest` creates it"
     with (
         remedies(
             (StoreUnreadable, _MOVE_INGEST),
@@ -143,7 +143,7 @@ def index(home: Path) -> str:
         live, begun, home_id = state.live_or_none(), state.unfinished(), state.home_id
         unchecked = _require_sound(home / "state.db", state.db.execute, move)
     if not _HOME_ID.fullmatch(home_id):
-        remedy = f"write into it the id that the checks `live in SINK` below show; or remove the file and {_ADOPT}"
+        remedy = f"copy into it the id that the checks `live in SINK` show; or remove the file and {_ADOPT}"
         raise CheckProblem(f"{file} contains no id", remedy)
     if live is None and begun is not None:
         raise CheckProblem("a rebuild was started and not finished", "`chunksink rebuild` continues it", "warn")

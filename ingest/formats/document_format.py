@@ -182,5 +182,5 @@ def _records(
     records = list(build_records(document, passages, source, format_, policy))
     if problems := find_problems(records, policy):
         more = f" and {len(problems) - 1} more" if len(problems) > 1 else ""
-        raise SourceFailed(codes.CHUNKING_FAILED, f"the chunks break the chunking checklist: {problems[0]}{more}")
+        raise SourceFailed(codes.CHUNKING_FAILED, f"the chunks fail the chunking checklist: {problems[0]}{more}")
     return records

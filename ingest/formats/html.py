@@ -137,8 +137,8 @@ def _main_part(body: Any) -> Any:
 
 
 def _is_site_name(heading: Any, part: Any) -> bool:
-    """Whether a heading is only the site's name: the page's title is a heading in the part, then this one, as in
-    `Bees - Encyclopedia`."""
+    """Whether a heading is only the site's name. It is if the page's title joins a heading in the part and this one, as
+    in `Bees - Encyclopedia`."""
     title, name = one_line(heading.getroottree().findtext(".//title") or ""), one_line("".join(heading.itertext()))
     others = {one_line("".join(other.itertext())) for other in part.iter(*_HEADINGS)}
     return any(f"{other} {sign} {name}" == title for other in others for sign in "-–—|")
@@ -183,7 +183,7 @@ def _to_markdown(body: Any, resolve: Callable[[str], str], left_out: Counter[str
     )
     result = convert(html, options)
     if result.warnings:
-        raise SourceFailed(CHUNKING_FAILED, f"it cannot be read whole: {result.warnings[0].message}")
+        raise SourceFailed(CHUNKING_FAILED, f"it cannot be read completely: {result.warnings[0].message}")
     return (result.content or "").replace(_ESCAPE, "\\").strip(), notes
 
 
@@ -284,7 +284,7 @@ def _tidy_table(table: Any) -> None:
 
 
 def _tidy_heading(heading: Any, body: Any) -> None:
-    """Makes Markdown able to express a heading: no list, link or block stays around it or in it."""
+    """Turns elements around a heading into `div`, and blocks in it into `span`: Markdown cannot express them."""
     for outer in takewhile(lambda outer: outer is not body, heading.iterancestors()):
         outer.tag = "div"
     for inner in heading.iter(*_BLOCKS, "br"):

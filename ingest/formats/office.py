@@ -35,7 +35,7 @@ _DRAWING = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _RELATED = ("diagramData", "chart", "notesSlide")
 # The formats for leading zeros (`00000`) and percentages (`0.0%`).
 _NUMBER_FORMAT = re.compile(r"(0{2,99})|(?:#,##)?0(?:\.(0{1,9}))?(?:\\?( ))?%")
-_MOST_FORMATTED = 10**12
+_MAX_FORMATTED = 10**12  # larger numbers are shown as they are stored
 _MAX_WORKBOOK_BYTES = 2 * 2**30
 _MAX_SIZE = 64 * 2**20  # of a workbook; each cell counts as 64 plus its characters
 
@@ -82,7 +82,7 @@ def _tidied_body(data: bytes, styles: dict[str, Any], left_out: Counter[str]) ->
 
 
 def _heading_of_style(name: str, styles: dict[str, Any]) -> str:
-    """mammoth's style of a heading if the style is one or based on one, else "". A title counts as level 1."""
+    """mammoth's name for a heading style, or for a style based on one, else "". A title counts as level 1."""
     for _ in range(32):  # bounded, because styles may be based on each other
         if (style := styles.get(name)) is None:
             break
@@ -218,7 +218,7 @@ def _formatted(cell: Any, value: float) -> str:
     found = None
     with suppress(IndexError):  # a style that the workbook does not have
         found = _NUMBER_FORMAT.fullmatch(cell.number_format.partition(";")[0])
-    if found is None or not abs(value) < _MOST_FORMATTED:
+    if found is None or not abs(value) < _MAX_FORMATTED:
         return ""
     zeros, decimals, space = (part or "" for part in found.groups())
     if zeros:

@@ -20,18 +20,18 @@ from chunksink.ingest.formats.document_format import (
 from chunksink.ingest.formats.markdown.document import Structure
 from chunksink.ingest.formats.markdown.normalise import one_line
 
-_HYPHEN = re.compile("[\ufffe\x02\u00ad]\\s*")  # PDFium writes such a sign for a hyphen at the end of a line
+_HYPHEN = re.compile("[\ufffe\x02\u00ad]\\s*")  # PDFium writes one of these for a hyphen at the end of a line
 _LEADERS = re.compile(r"\.(?:\s?\.){3,}")  # between words and page numbers of a table of contents
 _ADDRESS = re.compile(r"://|www\.|@|\w\.[a-z]{2}")
 _SUSPENDED = re.compile(r"(?:und|oder|bzw|and|or|et)\b")
 _MAX_LINE_GAP = 1.5
-"""The largest gap between two lines of a block, in line heights. Double spacing is less, the gap to a footer more."""
-_LEAST_REPEATING_PAGES = 3
-_MOST_RUNNING_LINES = 3
-_MOST_RUNNING_CHARACTERS = 200
+"""The largest gap between lines of a block, in line heights. Double spacing is smaller, the gap to a footer larger."""
+_MIN_REPEATING_PAGES = 3
+_MAX_RUNNING_LINES = 3
+_MAX_RUNNING_CHARACTERS = 200
 _MAX_FIRST_PAGE = 100
-"""A number such as 2001 (Invoice - 2001) is no page number if the first page would have a larger one than this, unless
-a word such as "page" precedes it."""
+"""The largest number of a first page. A number such as 2001 (Invoice - 2001) that implies a larger one is not a page
+number, unless a word such as "page" precedes it."""
 _WORD = re.compile(r"[^\W\d_]+")
 _PAGE_NUMBER = re.compile(
     r"\b(?:(?:page|pg|seite|blatt|pagina|página|pag|pág)\b[ .:]*|[ps]\. ?)(\d{1,9})"  # page 7, S. 7
@@ -112,7 +112,7 @@ def _running_lines(pages: Sequence[list[str]]) -> list[int]:
     """The number of header lines of each page, at most three. A header line is shared by more than half of the pages.
     A line that occurs more than twice per page on average is text."""
     depths = [0] * len(pages)
-    for depth in range(_MOST_RUNNING_LINES if len(pages) >= _LEAST_REPEATING_PAGES else 0):
+    for depth in range(_MAX_RUNNING_LINES if len(pages) >= _MIN_REPEATING_PAGES else 0):
         reached = [page for page, lines in enumerate(pages) if depths[page] == depth < len(lines)]
         keys = {page: _key(pages[page][depth], page) for page in reached}
         common, count = next(iter(Counter(keys.values()).most_common(1)), ("", 0))
@@ -129,7 +129,7 @@ def _running_lines(pages: Sequence[list[str]]) -> list[int]:
 def _key(line: str, page: int) -> str:
     """The line with its page number made relative to the page's index, so that headers of different pages are equal. A
     page number follows a word such as "page", or is set off from the rest."""
-    found = _PAGE_NUMBER.search(line) if len(line) <= _MOST_RUNNING_CHARACTERS else None
+    found = _PAGE_NUMBER.search(line) if len(line) <= _MAX_RUNNING_CHARACTERS else None
     if found is None or found.lastindex is None:
         return line
     start, end = found.span(found.lastindex)

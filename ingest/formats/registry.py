@@ -25,7 +25,7 @@ GROUP = "chunksink.formats"
 
 
 class Match(IntEnum):
-    """How surely a format recognises a JSON record as one of its own. The format with the best match reads the file."""
+    """How confidently a format recognises a JSON record as its own. The format with the best match reads the file."""
 
     NO = 0
     POSSIBLE = 1
@@ -144,7 +144,7 @@ def _load(entry: EntryPoint) -> Format:
     if one.name != entry.name:
         raise ValueError(f"its `name` is {one.name!r}, not {entry.name!r}")
     if wrong := [suffix for suffix in one.suffixes if suffix.rfind(".") != 0 or suffix != suffix.lower()]:
-        raise ValueError(f"suffixes begin with their only dot and are in lower case, unlike {wrong[0]!r}")
+        raise ValueError(f"the suffix {wrong[0]!r} must be lower-case, with a single dot, at its beginning")
     return one
 
 

@@ -1,4 +1,4 @@
-"""Asks all judged queries and computes nDCG, recall and MRR as trec_eval does. The gain in nDCG is the degree of
+"""Runs all judged queries and computes nDCG, recall and MRR as trec_eval does. The gain in nDCG is the degree of
 relevance.
 
 A document without a judgement, or judged below 1, is not relevant. Confidence intervals come from a bootstrap over the

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 Weight = float | None
-"""None: each query decides its own."""
+"""None: the weight is chosen for each query."""
 WEIGHTS: tuple[Weight, ...] = (None, 0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 _FOLDS = 5
 _SEED = 20_260_101

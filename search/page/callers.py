@@ -12,7 +12,7 @@ from chunksink.search.errors import SearchError
 
 ALL = "*"
 SESSION_SECONDS = 12 * 3600.0
-_MOST_SESSIONS = 1000
+_MAX_SESSIONS = 1000
 
 
 class NotYours(SearchError):
@@ -69,7 +69,7 @@ class Sessions:
         self._open: dict[str, tuple[float, Caller]] = {}
 
     def begin(self, caller: Caller) -> str:
-        if len(self._open) >= _MOST_SESSIONS:
+        if len(self._open) >= _MAX_SESSIONS:
             del self._open[next(iter(self._open))]
         id = token_urlsafe(32)
         self._open[id] = (monotonic() + SESSION_SECONDS, caller)

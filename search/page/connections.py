@@ -7,7 +7,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 _HEADER_SECONDS = 10.0
 """Time limit for the headers of a request."""
-_MOST_PER_ADDRESS = 250
+_MAX_PER_ADDRESS = 250
 """Connections of one address; all clients behind a proxy share its address."""
 
 
@@ -18,7 +18,7 @@ class LimitedProtocol(H11Protocol):
         super().connection_made(transport)
         host = self.client[0] if self.client else None
         hosts = [each.client[0] for each in self.connections if isinstance(each, H11Protocol) and each.client]
-        if hosts.count(host or "") > _MOST_PER_ADDRESS:
+        if hosts.count(host or "") > _MAX_PER_ADDRESS:
             transport.close()
         else:
             self._wait_for_request()

@@ -7,11 +7,11 @@ from urllib.parse import urlencode
 
 from chunksink.search.errors import InvalidQuestion
 from chunksink.search.filters import parse_facets, parse_filters, parse_sort
-from chunksink.search.question import MOST_CONTEXT, FusionName, Mode, Question
+from chunksink.search.question import MAX_CONTEXT, FusionName, Mode, Question
 from chunksink.sinks.custom_fields import FieldSet
 
-MOST_LIMIT = 100
-MOST_FACETS = 20
+MAX_LIMIT = 100
+MAX_FACETS = 20
 Kind = Literal["text", "number", "yes or no", "list"]
 
 
@@ -32,7 +32,7 @@ PARAMETERS = (
         "text",
         "keyword finds words, semantic finds meaning, hybrid combines both (the default if a sink has vectors)",
     ),
-    Parameter("limit", "number", "the maximum number of hits", 1, MOST_LIMIT),
+    Parameter("limit", "number", "the maximum number of hits", 1, MAX_LIMIT),
     Parameter("offset", "number", "how many hits to skip"),
     Parameter(
         "filter",
@@ -41,7 +41,7 @@ PARAMETERS = (
     ),
     Parameter("facet", "list", "count the values of this field among the results"),
     Parameter("all", "yes or no", "return every matching chunk instead of each source once"),
-    Parameter("context", "number", "how many chunks to add before and after each hit", 0, MOST_CONTEXT),
+    Parameter("context", "number", "how many chunks to add before and after each hit", 0, MAX_CONTEXT),
     Parameter("fusion", "text", "how hybrid mode combines the two searches: by scores (the default) or ranks"),
     Parameter(
         "sort",
@@ -100,7 +100,7 @@ class SearchForm:
             (parameter.name, _written(value))
             for parameter in PARAMETERS
             for value in _several(getattr(form, parameter.name))
-            if value != getattr(_NOTHING, parameter.name) and value is not None
+            if value != getattr(_DEFAULTS, parameter.name) and value is not None
         ]
         # An address cannot contain a lone surrogate.
         sign = "&" if "?" in path else "?"
@@ -111,7 +111,7 @@ class SearchForm:
         return self.url(filter=tuple(one for one in self.filter if one != condition), offset=0)
 
 
-_NOTHING = SearchForm()
+_DEFAULTS = SearchForm()
 
 
 def read(
@@ -166,8 +166,8 @@ def _value(parameter: Parameter, values: list[str]) -> Any:
             return found
         case "list":
             different = tuple(dict.fromkeys(value.strip() for value in values))
-            if parameter.name == "facet" and len(different) > MOST_FACETS:
-                raise InvalidQuestion(f"{len(different)} facets were requested; at most {MOST_FACETS} are possible")
+            if parameter.name == "facet" and len(different) > MAX_FACETS:
+                raise InvalidQuestion(f"{len(different)} facets were requested; at most {MAX_FACETS} are allowed")
             return different
 
 

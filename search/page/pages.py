@@ -1,4 +1,4 @@
-"""The routes that people see: search, a passage in its place, status, signing in."""
+"""The pages for people: search, a passage with its context, status, and signing in."""
 
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from chunksink.search.page.form import SearchForm, read
 from chunksink.search.page.security import COOKIE, caller_of, is_own_form, session_id
 from chunksink.search.page.site import HttpProblem, Site, unanswered
 from chunksink.search.page.workers import Workers
-from chunksink.search.question import MOST_CONTEXT, MOST_HITS
+from chunksink.search.question import MAX_CONTEXT, MAX_HITS
 from chunksink.sinks.document import CUSTOM
 
 TEMPLATES = Path(__file__).with_name("templates")
@@ -110,7 +110,7 @@ class HtmlPages:
             "unlisted": [condition for condition in form.filter if condition not in listed],
             "previous": form.url(offset=max(0, form.offset - form.limit)) if form.offset else None,
             "next": form.url(offset=further)
-            if answer is not None and answer.more and further + form.limit <= MOST_HITS
+            if answer is not None and answer.more and further + form.limit <= MAX_HITS
             else None,
         }
 
@@ -127,7 +127,7 @@ class HtmlPages:
         if found is None:
             problem = problem or HttpProblem(404, "This passage does not exist, or no longer exists.")
             return self._page("message.html", caller, problem.status, title="No passage", problem=problem)
-        wider = min(form.context + 3, MOST_CONTEXT)
+        wider = min(form.context + 3, MAX_CONTEXT)
         whole = len(found.before) < form.context and len(found.after) < form.context
         return self._page(
             "chunk.html",

@@ -12,7 +12,7 @@ from chunksink.search.question import Question
 
 _FRESH_SECONDS = 2.0
 _PATIENCE_SECONDS = 1.0
-_LONGEST_SECONDS = 15.0
+_MAX_SECONDS = 15.0
 """A search that takes longer than this counts as unavailable."""
 
 REASONS = ("starting", "no_index", "no_answer", "timeout", "error")
@@ -50,7 +50,7 @@ class Readiness:
         await asyncio.wait({self._asking}, timeout=_PATIENCE_SECONDS)
         if self._asking.done():
             return self._asking.result()
-        if self._latest.status != "starting" and monotonic() - self._began > _LONGEST_SECONDS:
+        if self._latest.status != "starting" and monotonic() - self._began > _MAX_SECONDS:
             return Health("unavailable", "timeout")
         return self._latest
 

@@ -139,9 +139,9 @@ def facet_views(answer: Answer, form: SearchForm, custom: Sequence[str]) -> list
     for field, label in {**FACETS, **{name: label_of(name) for name in custom}}.items():
         choices = []
         for value in answer.facets.get(field, [])[:_VALUES]:
-            # Not `value_text`: it writes midnight as a day, which a filter reads as a period. A filter accepts several
-            # exact times of a field, but only one period.
-            condition = f"{field}={str(value.value).lower() if isinstance(value.value, bool) else value.value}"
+            # Not `value_text`: it writes midnight as a day, and filters on a field accept several times but one day.
+            text = str(value.value).lower() if isinstance(value.value, bool) else str(value.value)
+            condition = f"{field}={' ' if text.startswith('=') else ''}{text}"  # `==` is not an operator
             choices.append(Choice(value_text(value.value), condition, value.families, condition in form.filter))
         if len(choices) > 1 or any(choice.chosen for choice in choices):
             shown.append(FacetView(field, label, tuple(choices)))

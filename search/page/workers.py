@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 Result = TypeVar("Result")
 
 THREADS = min(8, (os.cpu_count() or 1) + 1)
-"""More threads would only compete for processors and for the lock of the interpreter. At 50 searches a second on two
+"""More threads would only compete for processors and for Python's global lock. At 50 searches a second on two
 processors, answers are many times slower with eight threads than with this number."""
-MOST_WAITING = 200
+MAX_WAITING = 200
 SECONDS = 30.0
 
 
@@ -23,7 +23,7 @@ class Overloaded(Exception):
 class Workers:
     """Runs calls in a bounded pool of threads."""
 
-    def __init__(self, threads: int = THREADS, most_waiting: int = MOST_WAITING, seconds: float = SECONDS) -> None:
+    def __init__(self, threads: int = THREADS, most_waiting: int = MAX_WAITING, seconds: float = SECONDS) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="answers")
         self._most = threads + most_waiting
         self._seconds = seconds

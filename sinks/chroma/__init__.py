@@ -20,8 +20,8 @@ __all__ = ["ChromaBuild", "ChromaOptions", "ChromaReader", "ChromaSink", "Embedd
 class ChromaOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Embedded in `folder` (default: `chroma` in the home), or on the server at `url`.
 
-    `prefix` begins the names of collections on a server. `token_variable` is the environment variable with a token that
-    is sent as `x-chroma-token`. Without `store_text` writing is faster, but other programs that open the
+    The names of collections on a server begin with `prefix`. `token_variable` is the environment variable with a token
+    that is sent as `x-chroma-token`. Without `store_text` writing is faster, but other programs that open the
     collection find only vectors and metadata. `timeout` and `search_timeout` are seconds per request.
     """
 

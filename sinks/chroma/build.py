@@ -63,7 +63,7 @@ class ChromaBuild:
         writes = list(by_id.values())
         width = len(writes[0][1]) if writes else 0
         documents = [document for document, *_ in writes]
-        parts = rows.request_slices(documents, width, min(self._handle.opened().most, PAGE), REQUEST_BYTES)
+        parts = rows.request_slices(documents, width, min(self._handle.opened().max_rows, PAGE), REQUEST_BYTES)
         sent = sum(self._write(writes[part]) for part in parts)
         # `flush` looks for surplus documents of all these families, even if they seem new: that costs 1 % of the write.
         self._replacements.add(latest)

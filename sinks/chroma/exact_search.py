@@ -51,10 +51,10 @@ def of_few(collection: "Collection", filters: Sequence[Filter], more_than: int) 
     return candidates if candidates is not None and len(candidates.ids) > more_than else None
 
 
-def _read(collection: "Collection", filters: Sequence[Filter], most: int) -> Candidates | None:
-    """None if there are more than `most` documents."""
+def _read(collection: "Collection", filters: Sequence[Filter], max_documents: int) -> Candidates | None:
+    """None if there are more than `max_documents`."""
     where: Any = rows.where(filters)
-    if len(collection.get(where=where, limit=most + 1, include=[])["ids"]) > most:
+    if len(collection.get(where=where, limit=max_documents + 1, include=[])["ids"]) > max_documents:
         return None
     page: Any = collection.get(where=where, include=["embeddings"])
     order = sorted(range(len(page["ids"])), key=page["ids"].__getitem__)

@@ -61,7 +61,7 @@ class Folder:
         return f"chromadb {version('chromadb')}, embedded"
 
     def drop(self, build_id: str) -> None:
-        with turns.turn(build_folders.folder(self._root, build_id)):  # a dead run's last call may still be running
+        with turns.turn(build_folders.folder(self._root, build_id)):  # the worker of a killed run may still be writing
             build_folders.remove(self._root, build_id)
 
     def _handle(self, path: Path, *, writing: bool, initial: dict[str, Any] | None = None) -> Handle:
@@ -85,7 +85,7 @@ class Folder:
                 if sealed is not None and not writing:
                     seal.renew(path)
                 collection = collection_in(engine, COLLECTION, str(path), initial)
-                most = engine.get_max_batch_size() if initial else min(engine.get_max_batch_size(), _ROWS_PER_TURN)
+                max_rows = engine.get_max_batch_size() if initial else min(engine.get_max_batch_size(), _ROWS_PER_TURN)
                 if writing:
                     seal.invalidate(path)
 
@@ -100,7 +100,7 @@ class Folder:
                 with turns.turn(path):
                     seal.write(path, snapshot)
 
-        return Opened(collection, engine, most, release)
+        return Opened(collection, engine, max_rows, release)
 
     @contextmanager
     def _turn(self, path: Path, writing: bool) -> Iterator[None]:

@@ -50,7 +50,7 @@ class Opened:
 
     collection: "Collection"
     client: "ClientAPI"
-    most: int
+    max_rows: int
     release: Callable[["Handle"], None]
 
 
@@ -140,7 +140,7 @@ class Handle:
 
     def metadata(self) -> Metadata:
         """The current metadata, including `EF_SEARCH`; others may have changed them."""
-        if (snapshot := self._unopened()) is not None:
+        if (snapshot := self._snapshot_if_unopened()) is not None:
             return snapshot.metadata
         if (known := self._metadata.current()) is not None:  # without waiting for a turn
             return known[1]
@@ -148,13 +148,13 @@ class Handle:
             return self._metadata.get(lambda: self._read_metadata(collection.name))[1]
 
     def count(self) -> int:
-        if (snapshot := self._unopened()) is not None:
+        if (snapshot := self._snapshot_if_unopened()) is not None:
             return snapshot.documents
         return self._counted()[1]
 
     def is_sealed(self) -> bool:
         """Whether the build is unopened and still as its last writer left it."""
-        return self._unopened() is not None
+        return self._snapshot_if_unopened() is not None
 
     def graph_size(self) -> int | None:
         # Not at the top: `python -m` warns if the package has imported the module that it runs.
@@ -185,7 +185,7 @@ class Handle:
         with self.calling() as collection:
             return self._documents.get(collection.count)
 
-    def _unopened(self) -> Snapshot | None:
+    def _snapshot_if_unopened(self) -> Snapshot | None:
         return self._peek() if self._opened is None else None
 
 
@@ -209,13 +209,11 @@ def stable_signature(database: Path | None) -> Signature | None:
     If the file has just changed, waits once: another write within the same tick of the clock may leave the signature
     as it is.
     """
-    for attempt in range(2):
+    signature = signature_of(database)
+    if signature is not None and not signature.is_settled(time.time_ns()):
+        wait_a_tick()
         signature = signature_of(database)
-        if signature is None or signature.is_settled(time.time_ns()):
-            return signature
-        if not attempt:
-            wait_a_tick()
-    return None
+    return signature if signature is not None and signature.is_settled(time.time_ns()) else None
 
 
 def metadata_of(marker: Marker) -> dict[str, Any]:

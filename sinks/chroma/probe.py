@@ -60,7 +60,7 @@ def flaw(header: Path) -> str | None:
     for name, each in (("data_level0.bin", size), ("length.bin", 4)):
         actual = header.with_name(name).stat().st_size
         if actual not in (count * each, most * each):
-            return f"{name} has {actual} bytes of {count * each}"
+            return f"{name} has {actual} bytes instead of {count * each}"
     if count > most or (count and entry >= count):
         return "header.bin is invalid"
     if not count:

@@ -104,7 +104,7 @@ class ChromaReader:
     def _search(
         self, vector: Vectors, limit: int, filters: Sequence[Filter], families: FamiliesOf
     ) -> tuple[list[Hit], int]:
-        """The hits, and how many results were removed meanwhile. Documents without text are no hits: if there are any,
+        """The hits, and how many results were removed meanwhile. Documents without text are not hits: if there are any,
         more results are requested."""
         compare = partial(self._compare, vector, limit, filters, families)
         is_of_tenant = any(one.field == "tenant_key" for one in filters)
@@ -141,8 +141,8 @@ class ChromaReader:
         families: FamiliesOf,
         more_than: int | None = None,
     ) -> tuple[list[Hit], int] | None:
-        """As `_search`, but exact: among the tenant's documents or, with `more_than`, among all that pass the filters.
-        None if that would add nothing or take too long."""
+        """Like `_search`, but exact: among the tenant's documents or, with `more_than`, among all that pass the
+        filters. None if that would add nothing or take too long."""
         with self._in_use() as handle:
             with handle.calling() as collection:
                 handle.mark_loaded()

@@ -92,21 +92,21 @@ def stored(
 
 def read(
     page: Callable[[int, int, bool, bool, Where], Page],
-    most: int,
+    max_rows: int,
     *,
     content: bool,
     vectors: bool = False,
     parent_ids: Sequence[str] | None = None,
 ) -> Iterator[Stored]:
-    """All documents of a build, or those of some families. `page` returns at most `most` of them from an offset."""
+    """All documents of a build, or those of some families. `page` returns at most `max_rows` of them from an offset."""
     for where in [None] if parent_ids is None else conditions_for_families(parent_ids):
         offset = 0
         while True:
-            rows = page(offset, most, content, vectors, where)
+            rows = page(offset, max_rows, content, vectors, where)
             yield from _documents_in(rows, content)
-            if len(rows["ids"]) < most:
+            if len(rows["ids"]) < max_rows:
                 break
-            offset += most
+            offset += max_rows
 
 
 def _documents_in(page: Page, content: bool) -> Iterator[Stored]:
@@ -145,8 +145,8 @@ def where(filters: Sequence[Filter]) -> Where:
 
 
 def _bound(condition: Filter, operator: str, bound: float) -> dict[str, Any]:
-    """Custom numbers have 15 digits, and Chroma changes bounds with more. So a bound is rounded. If
-    rounding moves it out of the range, the rounded bound is excluded."""
+    """Custom numbers have 15 digits, and Chroma changes bounds with more. So a bound is rounded. If rounding moves it
+    out of the range, the rounded bound is excluded."""
     if not condition.custom:
         return {f"{operator}e": int(bound)}
     rounded = float(f"{bound:.15g}")

@@ -50,7 +50,7 @@ def write(path: Path, state: Snapshot | None) -> None:
 
 
 def invalidate(path: Path) -> None:
-    """Replace the seal by an empty one when a writer begins."""
+    """Replace the seal with an empty one when a writer begins."""
     _save(path, Seal())
 
 
@@ -84,7 +84,7 @@ def reseal(path: Path) -> Iterator[None]:
 
 
 def check(path: Path, *, writing: bool) -> Callable[[], None]:
-    """Raise `BuildBroken` if loading this build would fail or crash. Starts a process only in doubt.
+    """Raise `BuildBroken` if loading this build would fail or crash. Starts a process only if its seal does not match.
 
     With `writing` the caller counts as an open writer until it calls the returned function.
     """

@@ -22,8 +22,8 @@ _PAGE = 5000
 
 
 class Server:
-    """`prefix` begins the names of the collections. Requests time out after `timeout` seconds, those of readers after
-    `search_timeout`."""
+    """The names of the collections begin with `prefix`. Requests time out after `timeout` seconds, those of readers
+    after `search_timeout`."""
 
     def __init__(
         self,
@@ -116,8 +116,8 @@ def address(url: str) -> tuple[bool, str, int]:
     parts = server_address(url)
     if parts is None or parts.path.strip("/"):
         raise ValueError(
-            "url must be http://HOST:PORT, without user, password, path and parameters. A token goes into the "
-            "environment variable named by token_variable"
+            "url must be http://HOST:PORT (or https), without user, password, path or parameters. A token goes into "
+            "the environment variable named by token_variable"
         )
     ssl = parts.scheme == "https"
     return ssl, parts.hostname or "", (443 if ssl else 8000) if parts.port is None else parts.port

@@ -58,7 +58,7 @@ class ChromaSink:
 class EmbeddedChromaSink(ChromaSink):
     """Builds in a folder. After `prepare`, a separate process fills the next new build.
 
-    Starting that process takes a second, which pays only for many writes. So other builds are written in this process.
+    Starting that process takes a second, which pays off only for many writes. Other builds are written in this process.
     """
 
     def __init__(self, root: Path, *, store_text: bool = True) -> None:

@@ -88,7 +88,7 @@ class _Turn:
         self._error: NotConfirmed | None = None
 
     def begin(self, take: Callable[[], AbstractContextManager[None]]) -> None:
-        """Wait until the turn has begun. If the thread that takes it waits in vain, the others do not wait again."""
+        """Wait until the turn has begun. If the thread that takes it times out, the others fail at once."""
         with self._beginning:
             if self._error is not None:
                 raise NotConfirmed(*self._error.args)

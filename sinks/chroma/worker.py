@@ -28,9 +28,7 @@ _WRITTEN_AT_ONCE = 5000
 """Documents per message; as many as Chroma takes in one call."""
 _READ_AT_ONCE = 1000
 """Documents per answer."""
-_FORWARDED = frozenset(
-    ("marker", "sign", "count", "delete", "flush", "search_settings_due", "update_search_settings"),
-)
+_FORWARDED = frozenset(("marker", "sign", "count", "delete", "flush", "search_settings_due", "update_search_settings"))
 """The methods of a build that the process answers with one message."""
 
 

@@ -165,7 +165,7 @@ class VectorConformance(ReaderConformance):
         assert len(hits) == 3
         assert reader.query(vector("blue car") * 1000, 1)[0].score == pytest.approx(1, abs=1e-4)
 
-    def test_scores_are_cosines_also_of_vectors_of_other_lengths(self, connect: Any) -> None:
+    def test_scores_are_cosines_even_if_vectors_are_not_normalised(self, connect: Any) -> None:
         longer = [Family(one.documents, np.stack([vector(d.text) * 3 for d in one.documents])) for one in FAMILIES]
         for reader in open_reader(connect, longer):
             asked = vector("blue car")
@@ -346,7 +346,7 @@ class KeywordConformance(ReaderConformance):
                 "fields.due": [],
             }
 
-    def test_search_finds_the_searched_custom_fields(self, reader: KeywordReader) -> None:
+    def test_search_finds_words_in_searchable_custom_fields(self, reader: KeywordReader) -> None:
         assert [hit.parent_id for hit in reader.search("gemini")] == [FAMILIES[2].parent_id]
 
     def test_search_sorts_by_a_field_and_puts_missing_values_last(self, reader: KeywordReader) -> None:
@@ -362,9 +362,9 @@ class KeywordConformance(ReaderConformance):
         assert sources("!!!", "year", descending=True) == []
         for descending, first in ((False, a), (True, d)):
             (hit,) = reader.search("", 1, sort=Sort("year", descending=descending))
-            assert hit.parent_id == first, "`limit` is applied before `sort`"
+            assert hit.parent_id == first, "`limit` was applied before `sort`"
 
-    def test_a_sorted_search_treats_words_in_quotes_as_others_do(self, connect: Any) -> None:
+    def test_sort_does_not_change_which_documents_match_words_in_quotes(self, connect: Any) -> None:
         texts = ("C++ at work", "C# at work", "C at work", "work at C++", "使用C++的系统")
         for reader in open_reader(connect, [family(f"{number}.md", [text]) for number, text in enumerate(texts)]):
             for query in ('"C++"', '"at work"', '"使用C++的"'):

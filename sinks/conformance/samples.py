@@ -78,7 +78,7 @@ def with_vectors(documents: Sequence[Document]) -> Family:
 
 
 def rewritten(one: Family) -> Family:
-    """The family with all its documents to be rewritten."""
+    """The family with all its documents named in `rewrite`."""
     return replace(one, rewrite=[document.id for document in one.documents])
 
 

@@ -104,7 +104,7 @@ class SinkConformance:
         assert hashes_in(build) == hashes_of([family("a", ALPHA)])
         other.close()
         sink.drop(second.build_id)
-        sink.drop(second.build_id)  # once more is no error
+        sink.drop(second.build_id)  # dropping it again is not an error
         with pytest.raises(BuildMissing):
             sink.open(second.build_id)
         assert second.build_id not in sink.builds(), "open must not create a build"
@@ -147,7 +147,7 @@ class SinkConformance:
         assert hashes_in(build, content=True) == hashes_of(families), "the stored content differs from the sent content"
         assert build.count() == 7
         with reopened(connect, signed.build_id) as again:
-            assert hashes_in(again) == hashes_of(families), "only `close` stores the families"
+            assert hashes_in(again) == hashes_of(families), "flush did not store the families"
         build.close()
         with reopened(connect, signed.build_id) as again:
             assert hashes_in(again) == hashes_of(families)

@@ -19,7 +19,7 @@ from chunksink.sinks.fts.reader import read_marker
 from chunksink.sinks.payload import Replacements, batches
 
 _PAGE = 2000
-_KEYS = 400  # per statement; not one JSON list: see schema.JSON_MEMBERS
+_KEYS = 400  # placeholders per statement, not members of a JSON list: see schema.JSON_MEMBERS
 
 _COLUMNS = tuple(schema.COLUMN_TYPES)
 _UPSERT = (
@@ -72,7 +72,7 @@ class FtsBuild:
             self._delete(connection, self._rows("parent_id", parent_ids))
 
     def flush(self) -> list[RefusedDocument]:
-        """Every call is on disk already, and SQLite accepts every document."""
+        """Nothing to do: each call has committed to disk, and SQLite accepts every document."""
         return []
 
     def of_families(self, parent_ids: Sequence[str], *, content: bool = False) -> Iterator[Stored]:
@@ -111,7 +111,7 @@ class FtsBuild:
         self._connection.close()
 
     def _damage(self) -> str:
-        """Why searches may miss documents; "" if they do not. Requests a repair from the next write. Raises
+        """Why searches may miss documents; "" if they miss none. Requests a repair from the next write. Raises
         `BuildBroken` for damage that no write can repair."""
         with self._transaction() as connection:
             if broken := index_check.broken_table(connection):

@@ -1,7 +1,7 @@
 """Checks whether both indexes match the documents, and rebuilds them.
 
-With a damaged index searches find less, although `documents` is complete. FTS5 can compare the word index with the
-documents, but not the trigram index, because there a suffix follows each column. FTS5 only checks that the trigram
+With a damaged index, searches miss documents, although `documents` is complete. FTS5 can compare the word index with
+the documents, but not the trigram index, because there a suffix follows each column. FTS5 only checks that the trigram
 index is consistent in itself, and this module checks that all rows together have as many trigrams as their texts have
 characters.
 """
@@ -33,8 +33,8 @@ _CHECKS = {_WORDS: 1, _TRIGRAMS: 0}
 
 
 def broken_table(connection: sqlite3.Connection) -> str:
-    """What is wrong with the documents and their B-tree indexes, as text; "" if nothing is. Only a new build helps:
-    every write reads these, a rebuild of the search indexes too."""
+    """What is wrong with the documents and their B-tree indexes, as text; "" if nothing is. Only a new build helps,
+    because every write reads these, and so does a rebuild of the search indexes."""
     found = str(connection.execute("PRAGMA integrity_check(documents)").fetchone()[0])
     return "" if found == "ok" else " ".join(found.split())
 

@@ -1,9 +1,9 @@
 """Parses a typed query into search terms.
 
-Words are searched in `documents_fts`. Runs of scripts without spaces are searched in `documents_trigrams`, or in
-`documents_places` if they have one or two characters. The parts of a joined word (boundary-layer) are separate terms,
-as in the index; texts where they are adjacent score a little more. A word with digits or underscores (E-417, err_42) is
-also one term.
+Words are searched in `documents_fts`. Runs of scripts without spaces are searched as pairs of characters in
+`documents_places`, and as a whole in `documents_trigrams` if they have at least three characters. The parts of a
+joined word (boundary-layer) are separate terms, as in the index; texts where they are adjacent score a little more. A
+word with digits or underscores (E-417, err_42) is also one term.
 """
 
 import re
@@ -34,15 +34,15 @@ def is_spaceless(text: str) -> bool:
     return not text.isascii() and RUN.search(text) is not None
 
 
-# Limits for a pasted page: the rarest words and the first runs are used.
+# Limits for very long queries, such as a pasted page. The rarest words and the first pairs of characters are used.
 MAX_TERMS = 48
 MAX_PAIRS = 400
 MAX_CHARACTERS = 10_000
 MAX_PUNCTUATED = 4
-_MOST_VERBATIM = 16
+_MAX_VERBATIM = 16
 """Longer queries are hardly ever in a text as typed."""
 FEW = 3
-"""With at most this many words or runs, a document should have all."""
+"""In a query with at most this many words or pairs of characters, documents that have all of them rank higher."""
 
 _TYPED = re.compile(r'(?<![0-9])"([^"]*)"|([^\s"]+)')  # a quote after a digit is an inch mark
 _JOINT = re.compile("[!-/:-@\\[-`{-~\u2010-\u2015]+")
@@ -125,7 +125,7 @@ def parse(typed: str) -> Query:
         punctuated=kept_punctuated,
         joined=tuple(joined) if len(kept) <= FEW else (),  # does not help long questions
         compounds=_compounds([word for word in kept if word not in in_quotes]),
-        verbatim=() if phrases or runs or not FEW <= len(TOKEN.findall(storable)) <= _MOST_VERBATIM else (storable,),
+        verbatim=() if phrases or runs or not FEW <= len(TOKEN.findall(storable)) <= _MAX_VERBATIM else (storable,),
     )
 
 

@@ -87,15 +87,12 @@ def create_tables(path: Path) -> None:
         documents.create_index(["parent_id", "document_hash"])
         connection.execute("CREATE INDEX documents_tenant_key ON documents (tenant_key) WHERE tenant_key IS NOT NULL")
         documents.enable_fts(SEARCHED, tokenize=TOKENIZER)
-        weights = ", ".join(map(str, WEIGHTS.values()))
-        connection.execute("INSERT INTO documents_fts(documents_fts, rank) VALUES ('rank', ?)", [f"bm25({weights})"])
-        columns = ", ".join(SEARCHED)
+        columns, weights = ", ".join(SEARCHED), ", ".join(map(str, WEIGHTS.values()))
         connection.execute(
             f"CREATE VIRTUAL TABLE documents_trigrams USING fts5({columns}, content=documents, tokenize='trigram')"
         )
-        connection.execute(
-            "INSERT INTO documents_trigrams(documents_trigrams, rank) VALUES ('rank', ?)", [f"bm25({weights})"]
-        )
+        for table in INDEXES:
+            connection.execute(f"INSERT INTO {table}({table}, rank) VALUES ('rank', ?)", [f"bm25({weights})"])
         connection.execute("CREATE VIRTUAL TABLE documents_places USING fts5vocab(documents_trigrams, instance)")
         database.table("marker").create({"home_id": str, "build_id": str, "projection_version": int, "stamp": str})
         connection.execute("CREATE TABLE writing (begun)")

@@ -19,7 +19,7 @@ from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece, Sort, Value
 _READ_TEXTS = 500  # how many of the best hits are read, if the index cannot tell whether they match as typed
 _NOT_AS_TYPED = 0.1  # the share of a word's score that a row keeps if it has the word only in another form
 _FEW_ROWS = 20  # a name in at most this many rows is rare
-_ONE_KIND_ONLY = 0.5  # factor of a row that matches only the words or only the runs, whose BM25 scales differ
+_ONE_KIND_ONLY = 0.5  # factor for a row with only the words or only the runs; their BM25 scores are not comparable
 
 
 class Search:
@@ -159,7 +159,7 @@ class Search:
         if query.phrases:
             rows, terms = statements.rows_with_all(query.phrases, as_typed=query.phrases)
             found, values = f"SELECT row FROM ({found}) WHERE row IN ({rows})", [*values, *terms]
-        if self._filters:  # on `documents`, so that SQLite can use its indexes
+        if self._filters:  # checked in `documents`, whose indexes SQLite can use
             found = f"SELECT d.row FROM documents d WHERE d.row IN ({found}) AND {self._where}"
             values = [*values, *self._values]
         return found, values

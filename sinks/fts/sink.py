@@ -17,7 +17,7 @@ FILE = "fts.db"
 
 
 class FtsSink:
-    """Keyword builds below a folder."""
+    """Keyword builds in a folder."""
 
     name = "fts"
     wants_vectors = False
@@ -44,7 +44,7 @@ class FtsSink:
 
     def flip(self, old: str | None, new: str) -> None:
         if new not in self.builds():
-            raise BuildMissing(f"no keyword build {new} below {self._root}")
+            raise BuildMissing(f"no keyword build {new} in {self._root}")
 
     def drop(self, build_id: str) -> None:
         build_folders.remove(self._root, build_id)

@@ -56,7 +56,7 @@ def of_long(text: str, expression: str) -> tuple[Piece, ...]:
 
 
 def around(text: str, patterns: Sequence[str], fold: Callable[[str], str] | None = None) -> tuple[Piece, ...]:
-    """The text around the first match of the longest pattern, all matches marked. Without a match, its beginning.
+    """The text around the first match of the longest pattern that matches, else its beginning. All matches are marked.
 
     With `fold`, patterns are compared with the folded text. `fold` may change only the case of ASCII characters.
     """

@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from chunksink.sinks.fts import expressions, text_patterns
 from chunksink.sinks.fts.query import FEW, MAX_PAIRS, MAX_TERMS, RUN, TOKEN, Query, is_spaceless
-from chunksink.sinks.fts.schema import SEARCHED, WEIGHTS
+from chunksink.sinks.fts.schema import INDEXES, SEARCHED, WEIGHTS
 from chunksink.sinks.fts.tenant import K1, SATURATED, Tenant, bm25_part
 from chunksink.sinks.reader import Value
 
@@ -37,15 +37,11 @@ _OF_WORDS = (
     f"SELECT {_NUMBER} AS part, documents_fts.rowid AS row FROM json_each(?) part "
     f"CROSS JOIN documents_fts WHERE documents_fts MATCH {_EXPRESSION}"
 )
-_OF_PUNCTUATED = (
-    f"SELECT {_NUMBER}, candidate.row FROM json_each(?) part CROSS JOIN documents_fts "
-    "CROSS JOIN documents candidate ON candidate.row = documents_fts.rowid "
-    f"WHERE documents_fts MATCH {_EXPRESSION} AND {_TEXT_MATCHES}"
-)
-_OF_TRIGRAMS = (
-    f"SELECT {_NUMBER}, candidate.row FROM json_each(?) part CROSS JOIN documents_trigrams "
-    "CROSS JOIN documents candidate ON candidate.row = documents_trigrams.rowid "
-    f"WHERE documents_trigrams MATCH {_EXPRESSION} AND {_TEXT_MATCHES}"
+_OF_PUNCTUATED, _OF_TRIGRAMS = (
+    f"SELECT {_NUMBER}, candidate.row FROM json_each(?) part CROSS JOIN {index} "
+    f"CROSS JOIN documents candidate ON candidate.row = {index}.rowid "
+    f"WHERE {index} MATCH {_EXPRESSION} AND {_TEXT_MATCHES}"
+    for index in INDEXES
 )
 _OF_SHORTS = (
     f"SELECT {_NUMBER}, candidate.row FROM json_each(?) part CROSS JOIN documents_places place "

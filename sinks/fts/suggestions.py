@@ -13,7 +13,7 @@ from chunksink.sinks.fts.tenant import Tenant, tenant_of
 from chunksink.sinks.fts.word_forms import folded, words_of
 from chunksink.sinks.reader import Filter
 
-SHORTEST = 5
+MIN_LETTERS = 5
 """Shorter words are similar to too many others."""
 MAX_WORDS = 8
 _LONG = 12
@@ -33,7 +33,7 @@ def prepare(connection: sqlite3.Connection) -> None:
 
 def suggestions(connection: schema.Connection, query: Query, filters: Sequence[Filter]) -> dict[str, str]:
     """By query word: a similar word, if the query word is missing from all documents that pass the filters."""
-    words = [word for word in query.words[:MAX_WORDS] if len(word) >= SHORTEST and word.isalpha()]
+    words = [word for word in query.words[:MAX_WORDS] if len(word) >= MIN_LETTERS and word.isalpha()]
     expression_of = {word: expressions.word(word, as_prefix=word == query.prefix) for word in words}
     missing = [word for word in words if not any(_forms(connection, expression_of[word], filters))]
     found = {word: _nearest(connection, word, filters) for word in missing}

@@ -21,7 +21,7 @@ _COMMON = 2  # the first two ligatures, fi and fl: some texts have only these
 _VERSION = re.compile(r"\W*(v?)(\d+(?:\.\d+)+)\W*", re.IGNORECASE)
 _NAME = re.compile("([^\\W\\d_]{2,})([-\u2010-\u2015]?)(\\d+)")
 _LETTERS = (("ss", "ß"), ("oe", "œ"), ("ae", "æ"))  # replaced one pair at a time, ligatures all at once
-_MAX_DOTTED = 60  # in this many characters the Cyrillic е may be ё: each adds a spelling
+_MAX_DOTTED = 60  # only in the first 60 characters is е tried as ё, because each е adds a spelling
 _ALL_DOTTED = 4  # with at most this many е, all combinations with ё are used
 _JOINED = (*((joined, letters) for letters, joined in (*_LIGATURES, *_LETTERS)), ("\ufb05", "st"), ("\ufb06", "st"))
 
@@ -114,7 +114,7 @@ def words_of(stems: Iterable[str]) -> list[str]:
     return list(words.values())
 
 
-_SHORTEST = 3
+_MIN_LETTERS = 3
 _ENDING_LIST = """
     ability able ably al alism alistic ality alization alize ally ance ances ancy ant ants ate ated ates ating ation
     ational ations ative ator ators ed eed eer ement ements ence ences ency ent ently ents er ers es est fully fulness
@@ -145,7 +145,7 @@ def prefix_terms(typed: str) -> PrefixTerms:
 
     The index has only stems, which may be shorter than the typed text.
     """
-    if len(typed) < _SHORTEST or not typed.isalpha():
+    if len(typed) < _MIN_LETTERS or not typed.isalpha():
         return PrefixTerms(typed)
     plain = typed.lower()
     suffixed = [plain + suffix for suffix in REMOVABLE_SUFFIXES]

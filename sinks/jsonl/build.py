@@ -115,7 +115,7 @@ class JsonlBuild:
                 yield _stored(place, parent_id, line, content)
 
     def scrub(self) -> None:
-        """Removes files that were not flushed, also those of a writer that was killed."""
+        """Remove files that were not flushed, including those of a killed writer."""
         with translate_errors(self._folder):
             if (pending := self._folder / PENDING).is_dir():
                 shutil.rmtree(pending)

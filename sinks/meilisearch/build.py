@@ -57,13 +57,13 @@ class MeilisearchBuild:
         return int(self._connection.get(f"{self._path}/stats")["numberOfDocuments"])
 
     def replace(self, families: Sequence[Family]) -> int:
-        unchanged, embedder = self._unchanged(families), self._embedder()
+        stored, embedder = self._stored_hashes(families), self._embedder()
         families = self._replacements.begin(families)
         self._replacements.add(families)
         latest: dict[str, Row] = {}  # an id in two families goes to the later one
         for family in families:
             for document, vector in self._with_usable_vectors(family, embedder):
-                if (document.parent_id, document.document_hash) in unchanged and document.id not in family.rewrite:
+                if (document.parent_id, document.document_hash) in stored and document.id not in family.rewrite:
                     continue
                 if (flaw := rows.refusal_reason(document)) is None:
                     latest[document.id] = (document, rows.line(document, vector, embedder))
@@ -162,12 +162,12 @@ class MeilisearchBuild:
         self._pending.refused_count += 1
         if self._pending.refused_count >= _MAX_REFUSED and not self._pending.any_accepted:
             raise Refused(
-                f"Meilisearch at {self._connection.where} refused all of {self._pending.refused_count} documents, the "
+                f"Meilisearch at {self._connection.where} refused all {self._pending.refused_count} documents, the "
                 f"last one because: {reason} No old document was removed. Check the log of Meilisearch, and any proxy"
             )
 
     def _send(self, payload: Payload) -> None:
-        """Send a payload. If the server refuses it at once, two halves take its place."""
+        """Send a payload. If the server refuses it without a task, two halves take its place."""
         if not payload.rows:
             self._pending.payloads.remove(payload)
             return
@@ -187,7 +187,7 @@ class MeilisearchBuild:
                 self._send(half)
 
     def _await_payloads(self) -> None:
-        """Wait for all payloads. One that failed is sent again in parts, to find the refused document."""
+        """Send the unsent payloads and wait for all. A refused one is sent again in halves, to find bad documents."""
         unsent = [payload for payload in self._pending.payloads if payload.task is None]
         for payload, documents in zip(unsent, self._pending.outstanding(unsent), strict=True):
             payload.rows = documents
@@ -227,7 +227,7 @@ class MeilisearchBuild:
             except RefusedData as error:
                 self._isolate(half, str(error))
 
-    def _unchanged(self, families: Sequence[Family]) -> set[tuple[str, str]]:
+    def _stored_hashes(self, families: Sequence[Family]) -> set[tuple[str, str]]:
         """Family and hash of each stored document with one of these ids. Empty while writes are pending."""
         if self._pending.payloads:
             return set()

@@ -35,7 +35,7 @@ class Connection:
     def __init__(self, url: str, key: str | None, *, timeout: float = 60.0) -> None:
         if server_address(url) is None:
             raise ValueError(
-                "the address of Meilisearch must be http://HOST:PORT, without user, password and parameters. The key "
+                "the address of Meilisearch must be http://HOST:PORT, without user, password or parameters. The key "
                 "goes into an environment variable"
             )
         self.where = url.rstrip("/")
@@ -56,7 +56,7 @@ class Connection:
         """One connection per payload: after a refusal the rest of the payload is unread, and blocks the connection."""
         import httpx
 
-        _ = self.http  # the version first
+        _ = self.http  # checks the version
         return self._client(limits=httpx.Limits(max_keepalive_connections=0))
 
     def _client(self, **options: Any) -> "httpx.Client":
@@ -71,7 +71,7 @@ class Connection:
     def control(self) -> "meilisearch.Client":
         import meilisearch
 
-        _ = self.http  # the version first
+        _ = self.http  # checks the version
         timeout = max(1, round(self._timeout))
         return meilisearch.Client(self.where, self._key, timeout=timeout, custom_headers=_UNCOMPRESSED)
 

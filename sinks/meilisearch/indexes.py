@@ -167,9 +167,10 @@ class Indexes:
         if live is not None and marker is None:
             raise self._foreign()
         if marker is not None and marker.build_id != old:
+            expected = f", not {old}" if old else ""
             raise Refused(
-                f"index {self.public} of Meilisearch at {self.connection.where} is build {marker.build_id}, not "
-                f"{old}: choose another index name, or run the command again"
+                f"index {self.public} of Meilisearch at {self.connection.where} is build {marker.build_id}{expected}: "
+                "choose another index name, or run the command again"
             )
         # If the public name is free, the index is renamed to it.
         pair: dict[str, list[str] | bool] = {"indexes": [found.name, self.public], "rename": live is None}
@@ -196,7 +197,7 @@ class Indexes:
             if monotonic() > until:
                 raise Refused(
                     f"Meilisearch at {self.connection.where} has not swapped build {new} to index {self.public} after "
-                    f"{SWAP_SECONDS:.0f} s. The task may be cancelled, or invisible to the key: see "
+                    f"{SWAP_SECONDS:.0f} s. The task may have been cancelled, or the key cannot see it: see "
                     f"{self.connection.where}/tasks, then run the command again"
                 )
             sleep(_POLL_SECONDS)
@@ -215,7 +216,7 @@ class Indexes:
 
     def _all(self) -> list[ServerIndex]:
         indexes: list[ServerIndex] = []
-        for name, primary_key in list(self._pages()):
+        for name, primary_key in list(self._names_and_keys()):
             with suppress(BuildMissing):  # removed meanwhile
                 indexes.append(self.inspect(name, primary_key))
         return indexes
@@ -249,10 +250,9 @@ class Indexes:
         return self.public in (index.name, index.public)
 
     def _names(self) -> list[str]:
-        return [name for name, _ in self._pages()]
+        return [name for name, _ in self._names_and_keys()]
 
-    def _pages(self) -> Iterator[tuple[str, str | None]]:
-        """Names and primary keys."""
+    def _names_and_keys(self) -> Iterator[tuple[str, str | None]]:
         offset = 0
         while True:
             page = self.connection.get("/indexes", limit=1000, offset=offset)["results"]

@@ -16,9 +16,9 @@ _BETWEEN = (
     r"\s!-/:-@\[-`{-~\u00a0-\u00a9\u00ab-\u00b1\u00b4\u00b6-\u00b8\u00bb\u2000-\u206f"
     r"\u3000-\u3004\u3008-\u3020\uff01-\uff0f\uff1a-\uff20"
 )
-_PART = re.compile(rf'"[^"]*"|[^{_BETWEEN}]+')  # a phrase (always required), or a word with its marks
+_PART = re.compile(rf'"[^"]*"|[^{_BETWEEN}]+')  # a phrase (always required), or a word with its combining marks
 _MAX_PARTS = 25  # each word is a search
-MOST_CANDIDATES = 2000
+MAX_CANDIDATES = 2000
 
 
 def each_word(query: str) -> list[str]:
@@ -37,11 +37,11 @@ def rarest(documents: Sequence[int]) -> list[int]:
     """The indexes of the rarest words. A hit must have one of them; other words only add to its score.
 
     `documents` is how many documents have each word. Returns the rarest word that occurs, then further ones while
-    their numbers add up to at most `MOST_CANDIDATES`.
+    these counts add up to at most `MAX_CANDIDATES`.
     """
     found: list[int] = []
     for number in sorted((number for number, count in enumerate(documents) if count), key=documents.__getitem__):
-        if found and sum(documents[each] for each in (*found, number)) > MOST_CANDIDATES:
+        if found and sum(documents[each] for each in (*found, number)) > MAX_CANDIDATES:
             break
         found.append(number)
     return found

@@ -20,8 +20,8 @@ from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece, Sort, Value, 
 _OPEN, _CLOSE = "\ue000", "\ue001"
 _SNIPPET_WORDS = 40
 _CANDIDATES = ((20_000, 1600), (80_000, 3200), (math.inf, 6400))
-"""(Most documents, hits to request): the more hits are requested, the more vectors are compared (ADR 0040)."""
-_DEEPER = 4  # with too few hits, this many times as many are requested
+"""(Most documents, hits to request). With more requested hits, Meilisearch compares more vectors (ADR 0040)."""
+_DEEPER = 4  # if there are too few hits, the next request asks for this many times as many
 _HITS_OF_WORD = 100
 """At least this many hits are requested for each word. Documents beyond them count as if they did not have the word."""
 _WEIGHT_OF_ALL = 0.25
@@ -29,7 +29,7 @@ _WEIGHT_OF_ALL = 0.25
 _MAX_FACETS = 100  # the limit in the index settings
 _AT_ONCE = 25  # values counted in one request
 _ONE_PAGE = {"page": 1, "hitsPerPage": 1, "attributesToRetrieve": [PRIMARY_KEY]}
-"""Pages instead of a limit: only then Meilisearch counts families instead of documents."""
+"""Pages instead of a limit: only with pages does Meilisearch count families instead of documents."""
 _SOURCE_FIELDS = frozenset(
     ("parent_id", "tenant_key", "source_type", "file_type", "mime_type", "extension", "source_folder", "size_bytes")
 )
@@ -86,7 +86,7 @@ class MeilisearchReader:
         return [hit.id for hit in hits]
 
     def index_size(self) -> None:
-        """None: Meilisearch's index keeps no deleted vectors."""
+        """None, because Meilisearch's index keeps no deleted vectors."""
 
     def _candidates(self) -> int:
         """How many hits to request, to get the best ones."""
@@ -176,15 +176,15 @@ class MeilisearchReader:
             return _question(query, filters)
         counts = [answer["totalHits"] for answer in self._of_words(query, words, filters, 1)[1]]
         rarest = query_words.rarest(counts)
-        if rarest and counts[rarest[0]] > query_words.MOST_CANDIDATES:
+        if rarest and counts[rarest[0]] > query_words.MAX_CANDIDATES:
             return {**_question(words[rarest[0]], filters), "matchingStrategy": "last"}
         kept = [words[number] for number in rarest]
-        _, answers, together = self._of_words(query, kept, filters, query_words.MOST_CANDIDATES)
+        _, answers, together = self._of_words(query, kept, filters, query_words.MAX_CANDIDATES)
         ids = {id for answer in (*answers, together) for (id, _), _ in _scores(answer, filters)}
         return {"q": "", "filter": [*rows.conditions(filters), f"{PRIMARY_KEY} IN {rows.listed(sorted(ids))}"]}
 
     def snippets(self, query: str, ids: Sequence[str], filters: Sequence[Filter] = ()) -> dict[str, tuple[Piece, ...]]:
-        del filters  # no statistics are used
+        del filters  # only needed by engines that count words to choose a part of the text
         possible = rows.valid_ids(ids)
         if not possible or _has_no_terms(query):
             return {}

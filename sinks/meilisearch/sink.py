@@ -157,7 +157,7 @@ class MeilisearchSink:
             self._indexes.change_settings(name, {"synonyms": synonyms})
 
     def _send_settings(self, name: str, settings: Mapping[str, Any]) -> None:
-        """Errors name the settings file."""
+        """Send settings and wait. If the server refuses them, the error names the settings file."""
         try:
             try:
                 self._indexes.change_settings(name, settings)

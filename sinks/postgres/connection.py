@@ -1,4 +1,4 @@
-"""Connections to the server. One thread at a time uses each."""
+"""Connections to the server. Each is used by one thread at a time."""
 
 import os
 import select
@@ -79,7 +79,7 @@ class Server:
 
 
 def wrong_url(url: str) -> str | None:
-    """Why the option `url` is not an address; None if it is one. The address itself may contain a password."""
+    """Why the option `url` is not an address; None if it is one. Does not quote it: it may contain a password."""
     try:
         for host in str(conninfo_to_dict(url).get("host", "")).split(","):
             if not host.startswith("/"):  # the folder of a socket

@@ -5,18 +5,10 @@ from contextlib import contextmanager
 
 import psycopg
 
-from chunksink.sinks.errors import (
-    BuildBroken,
-    BuildMissing,
-    Refused,
-    SinkError,
-    Transient,
-    Unreachable,
-    WrongKey,
-)
+from chunksink.sinks.errors import BuildBroken, BuildMissing, Refused, SinkError, Transient, Unreachable, WrongKey
 
 _TRANSIENT_CLASSES = frozenset(("08", "40", "53", "55", "57", "58"))
-"""Connection, conflict between transactions, resources, locks, intervention of an administrator, system errors."""
+"""Connection, transaction conflict, resources, locks, operator intervention, system error."""
 _LOGIN = ("authentication failed", "no password supplied", "no pg_hba.conf entry", "role ")
 _STATEMENT_TIMEOUT = "57014"
 OF_DOCUMENTS = (psycopg.DataError, psycopg.IntegrityError, psycopg.errors.ProgramLimitExceeded)
@@ -44,7 +36,7 @@ def connect_error(error: psycopg.Error, where: str) -> SinkError:
         )
     if "too many" in reason or "starting up" in reason or "shutting down" in reason:
         return Transient(f"PostgreSQL at {where} accepts no more connections now ({reason})")
-    return Unreachable(f"no PostgreSQL answers at {where} ({reason}). Start it, or correct the option `url`")
+    return Unreachable(f"PostgreSQL does not answer at {where} ({reason}). Start it, or correct the option `url`")
 
 
 def missing_extension(where: str) -> Refused:

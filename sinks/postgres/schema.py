@@ -27,7 +27,7 @@ PREFIX = "build_"
 VIEW = "documents"
 PROTECTION = "row_security"
 _TYPES: dict[type, str] = {str: "text", int: "bigint", float: "float8", bool: "bool", tuple: "text[]", dict: "jsonb"}
-_MOST_DIMENSIONS = {"vector": 2000, "halfvec": 4000}  # of pgvector's HNSW
+_MAX_DIMENSIONS = {"vector": 2000, "halfvec": 4000}  # of pgvector's HNSW
 WEIGHTED = {weight: f"words_{weight.lower()}" for weight in words.SEARCHED}
 
 
@@ -125,12 +125,7 @@ def show(connection: Connection, build: BuildTable, row_security: bool) -> None:
         sql.SQL(
             "CREATE OR REPLACE VIEW {} WITH (security_invoker = {}) AS "
             "SELECT {}, embedding::vector AS embedding FROM {}"
-        ).format(
-            sql.Identifier(build.schema, VIEW),
-            sql.Literal(row_security),
-            COLUMNS,
-            build.table,
-        )
+        ).format(sql.Identifier(build.schema, VIEW), sql.Literal(row_security), COLUMNS, build.table)
     )
 
 
@@ -244,9 +239,9 @@ def missing(connection: Connection, build: BuildTable, options: PostgresOptions)
     if options.row_security and not is_protected:
         found[PROTECTION] = _protection(build)
     if dimensions > 0 and f"{build.name}_{kind}" not in defined:
-        if dimensions > _MOST_DIMENSIONS[kind]:
+        if dimensions > _MAX_DIMENSIONS[kind]:
             raise Refused(
-                f"the vectors have {dimensions} dimensions, but pgvector can index at most {_MOST_DIMENSIONS[kind]} "
+                f"the vectors have {dimensions} dimensions, but pgvector can index at most {_MAX_DIMENSIONS[kind]} "
                 f"for the type {kind}. Use another model" + ("" if options.halfvec else ", or set the option `halfvec`")
             )
         expression = f"(embedding::halfvec({dimensions}))" if options.halfvec else "embedding"
@@ -283,7 +278,7 @@ def create_staging_table(connection: Connection, build: BuildTable, language: st
 
 
 def upsert(build: BuildTable) -> Statement:
-    """The statement that moves the staged documents into the build."""
+    """The statement that copies the staged documents into the build."""
     changed = [name for name in (*FIELDS, "embedding", "words") if name != "id"]
     update = [sql.SQL("{0} = excluded.{0}").format(sql.Identifier(name)) for name in changed]
     return sql.SQL(

@@ -22,12 +22,12 @@ from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece, Sort
 
 _BY_LENGTH = 1
 """PostgreSQL's code for dividing a rank by 1 + the logarithm of the document's length."""
-_MOST_RANK = 5.0
+_MAX_RANK = 5.0
 """A word is common if it weighs less than the rarest word's weight divided by this number. The rank of a word
 rarely differs by more than this factor from document to document. So a document with only common words hardly ever
 ranks above one with the rarest word. Documents with only common words are ranked if the others are too few."""
-_MOST_COUNTED = 5000
-"""Documents with a word are counted up to this number, because it takes long. Larger numbers are estimated."""
+_MAX_COUNTED = 5000
+"""Documents with a word are counted up to this number, because counting is slow. Larger numbers are estimated."""
 _READ_FOR_SPELLING = 100
 """Documents that are read for the spelling of a word."""
 _SEARCHED = sql.SQL(", ").join(sql.Identifier(name) for names in words.SEARCHED.values() for name in names)
@@ -57,7 +57,7 @@ class Search:
         if not terms:
             return []
         weights = self._weights(terms)
-        rare = [term for term in terms if weights[term] * _MOST_RANK >= max(weights.values())]
+        rare = [term for term in terms if weights[term] * _MAX_RANK >= max(weights.values())]
         hits = self._ranked(query, rare, weights, limit) if len(rare) < len(terms) else []
         return hits if len(hits) == limit else self._ranked(query, list(terms), weights, limit)
 
@@ -124,7 +124,7 @@ class Search:
         return [parent_id for (parent_id,) in found]
 
     def snippets(self, query: Query, ids: Sequence[str]) -> dict[str, tuple[Piece, ...]]:
-        """The surroundings of the first match of the longest word."""
+        """The text around the first match of the longest word that matches."""
         texts = rows(
             self._connection,
             sql.SQL("SELECT id, text FROM {} WHERE id = ANY(%s)").format(self._table),
@@ -171,7 +171,7 @@ class Search:
         total, *counts = self._counts(counted)
         total = max(total, *counts, *numbers.values())
         numbers |= {
-            term: number if number < _MOST_COUNTED else math.sqrt(number * total)
+            term: number if number < _MAX_COUNTED else math.sqrt(number * total)
             for term, number in zip(counted, counts, strict=True)
         }
         return {
@@ -193,11 +193,11 @@ class Search:
         return dict(rows(self._connection, statement, [list(terms), self._build.schema, self._build.name]))
 
     def _counts(self, terms: Sequence[str]) -> tuple[float, ...]:
-        """The number of documents of the tenant, or of all, and how many have each term, at most `_MOST_COUNTED`."""
+        """The number of documents of the tenant, or of all, and how many have each term, at most `_MAX_COUNTED`."""
         every = sql.SQL("SELECT count(*)::float8 FROM {} WHERE {}").format(self._table, self._tenant.text)
         if not self._tenant.values:
             every = sql.SQL("SELECT coalesce(({}), ({}))").format(self._estimated_rows, every)
-        some = f"(SELECT count(*) FROM (SELECT 1 FROM {{}} WHERE {{}} LIMIT {_MOST_COUNTED}) AS matching)"
+        some = f"(SELECT count(*) FROM (SELECT 1 FROM {{}} WHERE {{}} LIMIT {_MAX_COUNTED}) AS matching)"
         found = [self._matches(term).and_(self._tenant) for term in terms]
         counts = [sql.SQL(some).format(self._table, one.text) for one in found]
         statement = sql.SQL("SELECT {}").format(sql.SQL(", ").join([sql.SQL("({})").format(every), *counts]))

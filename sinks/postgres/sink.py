@@ -50,7 +50,7 @@ class PostgresSink:
             return schema.build_ids(connection, self._schema)
 
     def flip(self, old: str | None, new: str) -> None:
-        """Also creates the search indexes that a killed run left out."""
+        """Also creates search indexes that are missing because a run was killed."""
         build = BuildTable(self._schema, new)
         with self._connected() as connection:
             TableComment.read(connection, build)
@@ -84,7 +84,7 @@ class PostgresSink:
         return marker
 
     def drop(self, build_id: str) -> None:
-        """The view of a live build goes too."""
+        """Also drops the view if it shows this build."""
         with self._connected() as connection:
             build = BuildTable(self._schema, build_id)
             connection.execute(sql.SQL("DROP TABLE IF EXISTS {} CASCADE").format(build.table))

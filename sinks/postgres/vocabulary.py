@@ -11,12 +11,12 @@ import psycopg
 from psycopg import sql
 
 from chunksink.sinks.fts.query import Query
-from chunksink.sinks.fts.suggestions import MAX_WORDS, SHORTEST, close_matches
+from chunksink.sinks.fts.suggestions import MAX_WORDS, MIN_LETTERS, close_matches
 from chunksink.sinks.postgres.connection import Connection, rows
 from chunksink.sinks.postgres.schema import BuildTable, configuration
 from chunksink.sinks.postgres.words import folded
 
-_LONGEST = 40
+_MAX_LETTERS = 40
 
 
 def table(build: BuildTable) -> sql.Identifier:
@@ -45,7 +45,7 @@ def exists(connection: Connection, build: BuildTable) -> bool:
 
 def add(connection: Connection, build: BuildTable, words: Iterable[str]) -> None:
     """Add the words that can be corrections."""
-    usable = [word for word in words if SHORTEST - 1 <= len(word) <= _LONGEST and word.isalpha()]
+    usable = [word for word in words if MIN_LETTERS - 1 <= len(word) <= _MAX_LETTERS and word.isalpha()]
     statement = sql.SQL("INSERT INTO {} SELECT unnest(%s::text[]) ON CONFLICT DO NOTHING").format(table(build))
     connection.execute(statement, [usable])
 
@@ -79,7 +79,7 @@ def corrections(
     `occurring` selects words that a document has in any form. `spelling` is how a document spells a word; empty if none
     has it.
     """
-    words = [word for word in query.words[:MAX_WORDS] if len(word) >= SHORTEST and word.isalpha()]
+    words = [word for word in query.words[:MAX_WORDS] if len(word) >= MIN_LETTERS and word.isalpha()]
     missing = set(words).difference(occurring(words))
     if not missing or not exists(connection, build):
         return {}
@@ -89,7 +89,7 @@ def corrections(
 
 
 def _similar(connection: Connection, build: BuildTable, word: str) -> list[str]:
-    """Words of the vocabulary, the most similar first. All of them, because any may be the only one of a tenant."""
+    """All similar words, the most similar first. Not only the best, because a tenant may have just one of them."""
     word = folded(word)
     similar = sql.SQL("SELECT word FROM {} WHERE word %% %s AND abs(length(word) - %s) <= 2").format(table(build))
     candidates = [other for (other,) in rows(connection, similar, [word, len(word)])]

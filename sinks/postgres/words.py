@@ -20,9 +20,9 @@ SEARCHED = {
 """The searched fields by PostgreSQL's weight."""
 WEIGHTS = (0.7, 0.7, 0.8, 1.0)
 """The weights of D, C, B and A, in PostgreSQL's order."""
-_LONGEST = 200
+_MAX_LENGTH = 200
 """Characters. Longer words are cut into pieces: PostgreSQL leaves out those of more than 2,046 bytes."""
-_ASCII_WORD = re.compile(f"[0-9a-z]{{1,{_LONGEST}}}")
+_ASCII_WORD = re.compile(f"[0-9a-z]{{1,{_MAX_LENGTH}}}")
 _OF_PREFIX = 0.5
 """The weight of longer words that begin with the last word of the query. It is below 1, because the last word may be
 complete."""
@@ -45,7 +45,7 @@ def split(text: str) -> list[str]:
         return _ASCII_WORD.findall(text.lower())
     words: list[str] = []
     for token in TOKEN.findall(folded(text)):
-        step, size = (1, 2) if is_spaceless(token) else (_LONGEST, _LONGEST)
+        step, size = (1, 2) if is_spaceless(token) else (_MAX_LENGTH, _MAX_LENGTH)
         words += [token[place : place + size] for place in range(0, len(token), step)]
     return words
 

@@ -69,7 +69,7 @@ def test_doctor_prints_a_line_per_check_and_its_remedy_below(built: Shell) -> No
     assert ended.code == Exit.ENGINE
     lines = ended.out.splitlines()
     place = next(number for number, line in enumerate(lines) if line.startswith("fail  chunks "))
-    assert "`chunksink ingest` makes chunks" in lines[place + 1]
+    assert "make chunks with `chunksink ingest`" in lines[place + 1]
 
 
 def test_doctor_without_a_home_creates_none(built: Shell) -> None:
@@ -135,7 +135,7 @@ def test_variables_are_shown_without_their_values(built: Shell, monkeypatch: pyt
 def test_low_disk_other_writer_and_impossible_home_are_reported(built: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     with writing(built.home):
         assert problems(checks(built, Exit.OK)) == {"locks": "warn"}
-    monkeypatch.setattr(machine, "LEAST_FREE_BYTES", 10**18)
+    monkeypatch.setattr(machine, "MIN_FREE_BYTES", 10**18)
     assert checks(built, Exit.OK)["disk"]["verdict"] == "warn"
     monkeypatch.setattr(machine, "FULL_BYTES", 10**18)
     assert checks(built)["disk"]["verdict"] == "fail"
@@ -278,7 +278,7 @@ def test_new_unreachable_and_unknown_sinks_are_reported(built: Shell, monkeypatc
     assert problems(found) == {"sink meilisearch": "fail", "sink nonsense": "fail"}
     assert "http://127.0.0.1:9" in found["sink meilisearch"]["found"]
     assert "Installed: " in found["sink nonsense"]["found"]
-    assert found["live in jsonl"]["found"] == "no build yet; `chunksink sync` makes it"
+    assert found["live in jsonl"]["found"] == "no build yet; `chunksink sync` creates it"
 
 
 @pytest.mark.parametrize(

@@ -87,5 +87,5 @@ def test_foreign_public_name_before_the_first_sync_fails(
         found = checks(served)
         assert problems(found) == {"public name in meilisearch": "fail"}
         assert "was not created by chunksink" in found["public name in meilisearch"]["found"]
-        assert found["index"]["found"] == "none yet; `chunksink sync` makes it"
+        assert found["index"]["found"] == "none yet; `chunksink sync` creates it"
         assert served("sync").code == Exit.ENGINE

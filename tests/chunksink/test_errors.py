@@ -15,7 +15,7 @@ import chunksink
 from chunksink import errors
 from chunksink.command_line.cli import run
 from chunksink.command_line.exits import Exit, Refusal, errors_as_refusals, print_failure
-from chunksink.errors import ChunksinkError
+from chunksink.errors import ChunksinkError, RebuildError
 from chunksink.sinks.errors import BuildBroken, BuildMissing, RefusedData, replace_errors
 from tests.chunksink.shell import Shell, write
 
@@ -40,6 +40,7 @@ def test_the_docstring_draws_every_exported_error() -> None:
     assert [name for name in EXPORTED if name not in errors.__doc__] == []
     assert [name for name, error in EXPORTED.items() if not issubclass(error, ChunksinkError)] == []
     assert len(EXPORTED) > 40
+    assert {one.__name__ for one in RebuildError.__subclasses__()} <= EXPORTED.keys()
 
 
 @pytest.mark.parametrize("kind", [BuildMissing, BuildBroken])

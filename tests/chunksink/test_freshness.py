@@ -147,7 +147,7 @@ def test_drift_lasts_until_a_sync_has_compared_the_sink(
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts,jsonl")
     assert quick_shell("sync").code == Exit.OK
     assert fresh().has_drift, "the new generation shares the build, which was not compared"
-    monkeypatch.setattr(spot_check, "LARGEST", largest)
+    monkeypatch.setattr(spot_check, "MAX_CHUNKS", largest)
     with State.existing(quick_shell.home) as state:
         SpotCheck(state.db, state.live().builds["fts"]).note_scan(utc_now())
     assert fresh().has_drift is has_drift

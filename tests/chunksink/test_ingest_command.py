@@ -27,7 +27,7 @@ from tests.support.bus import source
         (("docs", "--exclude", "!"), "--exclude takes patterns as in a .gitignore file"),
         (("docs", "--tenant", ""), "--tenant"),
         (("docs", "--as", "nonsense"), "nonsense"),
-        (("docs", "--field", "body=x"), "a role of text, id, title, address"),
+        (("docs", "--field", "body=x"), "the roles are text, id, title, address"),
         (("docs", "--field", "text"), "write ROLE=NAME"),
         (("docs", "--field", "text=x", "--as", "markdown"), "--as markdown"),
         (("docs", "--field", "text=x", "--field", "text=y"), "--field sets text twice"),
@@ -46,7 +46,7 @@ def test_ingest_with_contradicting_options_is_a_usage_error_and_writes_nothing(
 def test_addresses_are_not_fetched(shell: Shell) -> None:
     refused = shell("ingest", "https://example.com/a")
     assert (refused.code, refused.out) == (Exit.USAGE, "")
-    assert "Error: https://example.com/a is an address" in refused.err
+    assert "Error: https://example.com/a is a URL" in refused.err
 
 
 def test_chunks_of_the_same_files_in_another_partition_are_noted(shell: Shell) -> None:

@@ -64,4 +64,4 @@ def test_new_index_is_noted_with_its_place(quick_shell: Shell) -> None:
     assert quick_shell("sync").err == ""
     assert str(quick_shell.folder / "other") in quick_shell("rebuild", "--home", "other").err
     assert quick_shell("sync", "--home", "third", "--json").err == ""
-    assert "making a new index" not in quick_shell("sync", "--home", "fourth", "--chunks", "nowhere").err
+    assert "creating a new index" not in quick_shell("sync", "--home", "fourth", "--chunks", "nowhere").err

@@ -122,7 +122,7 @@ def test_plan_before_the_first_sync_shows_its_cost(
     assert (
         "fts: 2 sources to write, it has no build yet\nchroma: 2 sources to write, it has no build yet\n" in ended.out
     )
-    assert ended.out.endswith("`chunksink sync` makes it\n")
+    assert ended.out.endswith("`chunksink sync` creates it\n")
     plan = shell("plan", "--json").json
     assert (plan["hash"], plan["families"]["added"]) == (None, 2)
     counts = {name: plan["embeddings"][name] for name in ("missing", "repeated", "cached")}

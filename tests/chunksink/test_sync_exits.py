@@ -246,7 +246,7 @@ def test_status_reports_the_brake_after_a_sync(braked: Shell) -> None:
 def test_verify_names_the_brake_that_would_stop_a_sync(braked: Shell) -> None:
     ended = braked("verify")
     assert (ended.code, "`chunksink sync --allow-deletions 12`" in ended.err) == (Exit.DRIFT, True)
-    assert "`chunksink sync` writes it" not in ended.err
+    assert "`chunksink sync` applies these changes" not in ended.err
 
 
 def test_brake_stops_a_repair_unless_its_number_is_given(braked: Shell) -> None:

@@ -136,7 +136,7 @@ def test_new_sink_does_not_need_the_engine_of_a_former_one(shell: Shell, monkeyp
 def test_unbuilt_sink_is_reported_by_status_and_verify(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     shell.synced(p1=[A])
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts,chroma,jsonl")
-    expected = "jsonl has no build yet: `chunksink sync` makes it"
+    expected = "jsonl has no build yet: `chunksink sync` creates it"
     found = shell("status", "--json").json
     assert (found["current"], found["unbuilt"]) == (False, ["jsonl"])
     assert expected in shell("status").out.splitlines()

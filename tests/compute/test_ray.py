@@ -22,7 +22,7 @@ from chunksink.chunkbus.scan import FileRange, scan_range
 from chunksink.chunkbus.storage import open_storage
 from chunksink.compute import ray as engine
 from chunksink.compute.cluster import Cluster
-from chunksink.compute.ray import LEAST_VALIDATED_BYTES, RayCompute
+from chunksink.compute.ray import MIN_VALIDATED_BYTES, RayCompute
 from chunksink.compute.worker import BlockReceipt
 from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.segments import import_segments
@@ -66,7 +66,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 def home(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RayHome:
     """A home with many small blocks to embed."""
     monkeypatch.setattr(engine, "FIRST_BLOCK_BYTES", 4096)
-    monkeypatch.setattr(engine, "MOST_BLOCK_BYTES", 4096)
+    monkeypatch.setattr(engine, "MAX_BLOCK_BYTES", 4096)
     root = FolderRoot(tmp_path / "chunks")
     commit(root, "p1", [record for number in range(TEXTS) for record in source(f"docs/{number}.md", f"cat {number}")])
     return RayHome(tmp_path / "home", root, fts, memory())
@@ -101,7 +101,7 @@ def test_index_is_that_of_the_local_engine(home: RayHome) -> None:
 def test_vectors_stay_out_of_the_object_store(home: RayHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """It gets less than 50 MB for 50,000 chunks."""
     monkeypatch.undo()  # blocks of the usual size
-    monkeypatch.setattr(engine, "LEAST_VALIDATED_BYTES", 0)
+    monkeypatch.setattr(engine, "MIN_VALIDATED_BYTES", 0)
     chunks = 50_000 if HEAVY else 2000
     texts = (source(f"more/{number}.md", *(f"{number} {part}" for part in range(10))) for number in range(chunks // 10))
     commit(home.root, "p2", (record for records in texts for record in records))
@@ -123,7 +123,7 @@ def test_task_that_fails_or_cannot_read_its_file_has_no_result(home: RayHome) ->
     file = home.root.chunks_file("p1")
     status = file.stat()
     part = FileRange(str(file), status.st_dev, status.st_ino, 0, 100)
-    with RayCompute(Config(ray=RayOptions(workers=2))).workers(LEAST_VALIDATED_BYTES) as tasks:
+    with RayCompute(Config(ray=RayOptions(workers=2))).workers(MIN_VALIDATED_BYTES) as tasks:
         assert tasks is not None
         assert tasks.submit(json.loads, "no json").result() is None
         assert tasks.submit(scan_range, replace(part, inode=part.inode + 1), CONTRACT).result() is None
@@ -189,7 +189,7 @@ def test_killed_run_is_continued_from_its_segments(home: RayHome, cluster: Any) 
 def rebuild_until_killed(folder: str, address: str) -> None:
     """Runs in its own process."""
     Cluster(RayOptions(address=address)).connect()
-    engine.FIRST_BLOCK_BYTES = engine.MOST_BLOCK_BYTES = 4096
+    engine.FIRST_BLOCK_BYTES = engine.MAX_BLOCK_BYTES = 4096
     home = RayHome(Path(folder, "home"), FolderRoot(Path(folder, "chunks")), fts, memory())
     home.opening(waiting).rebuild()
 

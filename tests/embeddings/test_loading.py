@@ -26,8 +26,8 @@ def test_missing_model_names_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None
     for network in (True, False):  # HF_HUB_OFFLINE keeps the hub's client from trying
         with pytest.raises(ModelUnavailable) as missing:
             resolve_model("chunksink-tests/no-such-model", network=network)
-        assert "name the folder of a copy" in str(missing.value)
-        assert "run once with a network" in str(missing.value)
+        assert "a folder that contains a copy" in str(missing.value)
+        assert "run once with network access" in str(missing.value)
     monkeypatch.setattr("chunksink.embeddings.resolve.OFFLINE_PACKAGES", {DEFAULT_MODEL: "no_such_package"})
     with pytest.raises(ModelUnavailable, match=r"pip install '\.\[offline-model\]'"):
         resolve_model(network=False)
@@ -104,7 +104,7 @@ def test_memory_exhausted_while_loading_is_no_damage(tiny_folder: Path, monkeypa
         raise RuntimeError("CUDA error: out of memory")
 
     monkeypatch.setattr("sentence_transformers.SentenceTransformer", full)
-    with pytest.raises(EncoderOutOfMemory, match="fit into the memory of cuda; end other programs on it, or hide it"):
+    with pytest.raises(EncoderOutOfMemory, match="fit into the memory of cuda; close programs that use it, or hide it"):
         load_with_torch(str(tiny_folder), device="cuda", precision="float32")
     with pytest.raises(EncoderOutOfMemory, match=r"fit into the memory of cpu$"):
         load_with_torch(str(tiny_folder), device="cpu")

@@ -17,7 +17,7 @@ from io import BufferedIOBase
 from typing import Literal
 from urllib.parse import urlsplit
 
-LONGEST_SILENCE = 10.0  # a client without a timeout fails its test instead of blocking it
+MAX_SILENCE = 10.0  # a client without a timeout fails its test instead of blocking it
 
 When = Callable[[int, bytes], bool]
 """Whether a fault befalls a request, by its number since the fault was injected (from 1) and by its bytes."""
@@ -173,7 +173,7 @@ class _Connection(socketserver.StreamRequestHandler):
                 return True
         fault.act()
         if fault.end == "silence":
-            self.connection.settimeout(LONGEST_SILENCE)
+            self.connection.settimeout(MAX_SILENCE)
             self.rfile.read(1)
         elif fault.end == "reset":  # closing a socket with this option resets the connection
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

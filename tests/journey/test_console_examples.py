@@ -22,7 +22,7 @@ REGENERATE = bool(os.environ.get("CHUNKSINK_GOLDEN"))
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 PYTHON = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 # Only slow machines print progress, and the home of a new index is at another place on each.
-PROGRESS = re.compile(r"^(?:[a-z ]+: \d+( of \d+)? \w+|making a new index in .*)\n", re.MULTILINE)
+PROGRESS = re.compile(r"^(?:[a-z ]+: \d+( of \d+)? \w+|creating a new index in .*)\n", re.MULTILINE)
 OPERATOR = re.compile(r"; | \| | \|\| | 2> ")
 CHANGING = re.compile(r"\d+\.\d s\b|float32|bfloat16")
 """Parts of the output that differ between runs or machines."""

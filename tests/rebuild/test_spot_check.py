@@ -37,7 +37,7 @@ ROUND = 5
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spot_check, "LEAST_DOCUMENTS", PART)
+    monkeypatch.setattr(spot_check, "MIN_DOCUMENTS", PART)
 
 
 def indexed(tmp_path: Path, root: BusRoot, engine: str) -> Home:
@@ -155,7 +155,7 @@ def test_unwritten_embedded_build_is_not_opened(
 
 
 def test_very_large_source_is_left_to_verify(tmp_path: Path, root: BusRoot, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spot_check, "LARGEST", 1)
+    monkeypatch.setattr(spot_check, "MAX_CHUNKS", 1)
     home = indexed(tmp_path, root, "fts")
     overwrite(home, "fts", "docs/0.md")
     assert [sinks_with(home.sync(), "scanned") for _ in range(2 * ROUND)] == [[]] * 2 * ROUND

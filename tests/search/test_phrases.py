@@ -7,7 +7,7 @@ import pytest
 from chunksink.search import phrases as phrases_
 from chunksink.search.access import Access
 from chunksink.search.legs import Legs
-from chunksink.search.phrases import for_words, phrases_of
+from chunksink.search.phrases import keyword_query, phrases_of
 from chunksink.search.query import search
 from chunksink.search.question import FUSIONS, FusionName, Mode, Question
 from chunksink.sinks.errors import Transient
@@ -97,7 +97,7 @@ def test_phrases_found_in_another_build_are_ignored(legs: Legs) -> None:
 
 
 def test_number_of_compared_phrase_hits_is_limited(legs: Legs, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(phrases_, "MOST_PHRASE_HITS", 20)
+    monkeypatch.setattr(phrases_, "MAX_PHRASE_HITS", 20)
     assert len(search(legs, Question('"kitten"', mode="semantic", collapse=False, limit=100))) == 20
     assert len(search(legs, Question('"kitten"', mode="hybrid", collapse=False, limit=200))) == 150
 
@@ -113,11 +113,11 @@ def test_quotes_around_punctuation_do_not_find_everything(legs: Legs, typed: str
     assert len(search(legs, Question(typed, mode="keyword"))) == len(search(legs, Question("&&", mode="keyword"))) == 0
 
 
-def test_for_words_puts_phrases_first() -> None:
-    assert for_words('a "b c" d "e') == '"b c" a   d  e', "an unpaired quote is ignored"
-    assert for_words('cat "b c"').endswith("cat  "), "cat is not the last word, which engines treat as a prefix"
-    assert for_words("cat ") == "cat "
-    assert for_words('cat "&&"').split() == ["cat", "&&"], "quotes around punctuation are ignored"
+def test_keyword_query_puts_phrases_first() -> None:
+    assert keyword_query('a "b c" d "e') == '"b c" a   d  e', "an unpaired quote is ignored"
+    assert keyword_query('cat "b c"').endswith("cat  "), "cat is not the last word, which engines treat as a prefix"
+    assert keyword_query("cat ") == "cat "
+    assert keyword_query('cat "&&"').split() == ["cat", "&&"], "quotes around punctuation are ignored"
 
 
 @pytest.mark.parametrize("fusion", FUSIONS)
@@ -149,6 +149,6 @@ def test_only_passage_with_a_word_comes_first(legs: Legs, fusion: FusionName) ->
 )
 def test_phrases_of_reads_all_kinds_of_quotes(typed: str, phrases: tuple[str, ...]) -> None:
     assert phrases_of(typed).texts == phrases
-    assert parse(for_words(typed)).phrases == phrases
-    assert not set("“”„«»「」『』") & set(for_words(typed))
-    assert for_words(typed).count('"') == 2 * len(phrases), "an inch mark opens no phrase"
+    assert parse(keyword_query(typed)).phrases == phrases
+    assert not set("“”„«»「」『』") & set(keyword_query(typed))
+    assert keyword_query(typed).count('"') == 2 * len(phrases), "an inch mark opens no phrase"

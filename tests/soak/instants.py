@@ -31,7 +31,7 @@ from tests.support.home import Home, sinks_with
 
 COMMANDS = {"sync": "sync", "rebuild": "rebuild", "apart": "rebuild by a process of its own"}
 SOURCES = 30
-LONGEST = 60.0  # the most seconds of a run
+MAX_SECONDS = 60.0  # the most seconds of a run
 
 # Each is forked from a process that has imported its modules, because imports take longer than the runs.
 FORKING = multiprocessing.get_context("forkserver")
@@ -180,13 +180,13 @@ class Rounds:
         ours.recv()
         started = time.monotonic()
         span = self._spans.get(command)
-        process.join(LONGEST if span is None else self._rng.uniform(0, span))
+        process.join(MAX_SECONDS if span is None else self._rng.uniform(0, span))
         if span is not None and process.is_alive():
             process.kill()
             process.join()
             self._spans[command] = span * 1.02
         else:
-            self._spans[command] = min(span or LONGEST, time.monotonic() - started)
+            self._spans[command] = min(span or MAX_SECONDS, time.monotonic() - started)
         assert process.exitcode in (0, -signal.SIGKILL)
         return process.exitcode != 0
 

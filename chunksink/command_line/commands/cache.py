@@ -1,4 +1,4 @@
-"""`chunksink cache`: shows the cache of vectors, checks it, makes it smaller, and carries it to other machines."""
+"""`chunksink cache`: shows, checks and shrinks the cache of vectors, and copies it to other machines."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack

@@ -16,7 +16,7 @@ _WIDTH = 100
 _HEAD = """\
 # Settings of chunksink. Every line is commented out and shows the default, or an example where there is none.
 # To change a setting, remove the `#` before it. Environment variables and flags override this file;
-# relative paths start at the folder of this file.
+# relative paths in it are resolved from its folder.
 """
 _TABLES = ("sink", "fields", "rerank", "ray", "tokens")
 """These come last, as TOML requires."""

@@ -95,4 +95,4 @@ def _lines(forecast: "Forecast") -> Iterator[str]:
         removed = f"{brake.sources} would be removed or lose most of their chunks"
         remedy = f"if that is intended, `chunksink sync {brake.flag}` continues, also with --plan"
         yield f"a sync would stop at the brake: {removed}; {remedy}"
-    yield f"plan {forecast.hash}" if forecast.hash else "an engine has no build yet; `chunksink sync` makes it"
+    yield f"plan {forecast.hash}" if forecast.hash else "an engine has no build yet; `chunksink sync` creates it"

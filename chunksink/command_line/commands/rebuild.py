@@ -37,7 +37,7 @@ from chunksink.command_line.summary import BUILT, exit_code, print_report
     "--require-eval",
     type=click.Path(exists=True, dir_okay=False),
     metavar="FILE",
-    help="A file that `eval --save` wrote: ask its queries, and keep the live index if the new one answers worse.",
+    help="A file that `eval --save` wrote: run its queries, and keep the live index if the new one answers worse.",
 )
 @click.option(
     "--fail-if-drop",

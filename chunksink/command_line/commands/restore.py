@@ -37,7 +37,7 @@ def command(shared: SharedOptions, file: Path, force: bool, as_json: bool) -> No
 
 
 def _lines(restored: "Backup", home: str) -> Iterator[str]:
-    yield f"{home}: {counted(len(restored.digests), 'file')} of the backup of {restored.created_at}"
+    yield f"{home}: {counted(len(restored.digests), 'file')} restored from the backup of {restored.created_at}"
     if restored.replaced:
         yield f"the replaced files are in {restored.replaced}"
     yield Note("next: `chunksink sync`, which compares the engines with the restored records")

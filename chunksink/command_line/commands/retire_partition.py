@@ -15,8 +15,8 @@ def command(shared: SharedOptions, key: str) -> None:
 
     The sources of a missing partition stay in the index until it is retired. Then the next sync removes those that no
     other partition has. A running `sync --watch` does so after the next commit. If they are a large share of the index,
-    the sync stops and names the option that allows it. The partition's tombstones end, too: sources that they withdrew
-    return if another partition has them.
+    the sync stops and names the option that allows it. The partition's tombstones no longer apply: sources
+    that they withdrew return if another partition has them.
 
     \b
     Example:

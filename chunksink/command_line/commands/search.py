@@ -29,8 +29,8 @@ from chunksink.wiring import cached_vector, usual_mode
 
 _TITLE_CHARACTERS = 120
 _TEXT_CHARACTERS = 240
-_MOST_VALUES = 20
-_MOST_NAMED = 3
+_MAX_VALUES = 20
+_MAX_NAMED = 3
 """At most this many sources with the same text are named; `--json` lists all."""
 _FRAGMENT_CHARACTERS = 300
 """Longer fragments of links are cut. Quoting can triple the length of a heading, or more."""
@@ -147,7 +147,7 @@ def _print(answer: Answer, why: list[list[str]], offset: int, *, names_tenants: 
             _dim(f"     {printable(line)}")
     for field, values in answer.facets.items():
         counts = [f"{printable(value_text(value.value))} ({value.families:,})" for value in values]
-        click.echo(f"{field}: {some(counts, _MOST_VALUES) or 'none'}")
+        click.echo(f"{field}: {some(counts, _MAX_VALUES) or 'none'}")
 
 
 def _print_hit(number: int, hit: SearchHit, *, names_tenant: bool) -> None:
@@ -170,7 +170,7 @@ def _print_hit(number: int, hit: SearchHit, *, names_tenant: bool) -> None:
         _dim(f"   {_line('; '.join(f'{name} {value_text(value)}' for name, value in hit.fields.items()))}")
     if hit.same_text:
         names = [_line(one.source_uri or one.chunk_id, _TITLE_CHARACTERS) for one in hit.same_text]
-        _dim(f"   also in {counted(len(names), 'other source')}: {some(names, _MOST_NAMED)}")
+        _dim(f"   also in {counted(len(names), 'other source')}: {some(names, _MAX_NAMED)}")
 
 
 def _dim(line: str) -> None:

@@ -37,7 +37,7 @@ from chunksink.wiring import usual_mode
 
 _CHECK_SECONDS = 0.5
 """How often to check for changes by other processes."""
-_MOST_CONNECTIONS = 500
+_MAX_CONNECTIONS = 500
 _REQUEST_LINE_BYTES = 256 * 1024
 """Enough for a query of 10,000 characters of any script, quoted in the address."""
 _WEB_ADDRESS = re.compile(r"https?://(\[[0-9a-f:.]+\]|[^/?#\s\[])[^?#\s]*", re.IGNORECASE)
@@ -133,7 +133,7 @@ def _serve(app: ASGIApp, listener: socket.socket, warm: Callable[[], object], gr
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        limit_concurrency=_MOST_CONNECTIONS,
+        limit_concurrency=_MAX_CONNECTIONS,
         timeout_keep_alive=10,
         timeout_graceful_shutdown=3,
         h11_max_incomplete_event_size=_REQUEST_LINE_BYTES,

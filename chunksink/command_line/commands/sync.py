@@ -66,8 +66,8 @@ def command(
     """Update the index to match the chunks, with as few writes as possible.
 
     Reads the partitions that changed, embeds texts that have no vector yet, replaces the sources that differ and
-    removes those that are gone. Readers find every source at every moment. A sync can be killed at any time: the next
-    one continues. Sources of missing or invalid partitions stay as they are. The first sync builds the index.
+    removes those that are gone. Searches find a source even while it is replaced. A sync can be killed at any
+    time: the next one continues. Sources of missing or invalid partitions stay unchanged. A first sync builds an index.
 
     \b
     Examples:

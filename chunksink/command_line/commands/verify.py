@@ -36,11 +36,11 @@ _SHOWN = 5
 def command(shared: SharedOptions, deep: bool, repair: bool, allow_deletions: int, adopt: bool, as_json: bool) -> int:
     """Compare every document in the engines with the chunks, and repair differences with --repair.
 
-    Documents are read through the engine's own interface; what chunksink has recorded about the engine does not count.
+    Documents are read through the engine's own interface, not from chunksink's records.
     Sources with missing, extra or changed chunks are named; --json has the ids. Refused documents are counted
     separately. Sources that are held, because their chunks are missing or invalid, are not compared. The digest of
     a sink depends on its content alone: it is the same in another home with the same chunks, model and fields.
-    `--allow-deletions` and `--adopt` concern the repair.
+    `--allow-deletions` and `--adopt` apply to the repair.
     Exits with 5 if an engine does not answer, else with 4 if something differs and was not repaired, else with 3 if
     sources are held, else with 6 if documents were refused during a repair.
 
@@ -68,9 +68,9 @@ def command(shared: SharedOptions, deep: bool, repair: bool, allow_deletions: in
             note("`chunksink verify --deep --repair` computes the missing vectors and compares again")
         differing = [sink for sink in report.sinks.values() if not replace(sink, unjudged=0).ok]
         if not repair and differing:
-            deeply = "--deep " if deep else ""
             is_behind = all(sink.is_behind for sink in differing)
-            remedy = "`chunksink sync` writes it" if is_behind else f"`chunksink verify {deeply}--repair` fixes it"
+            repairing = f"`chunksink verify {'--deep ' if deep else ''}--repair` fixes it"
+            remedy = "`chunksink sync` applies these changes" if is_behind else repairing
             note(brake_line(report.brake) if report.brake else remedy)
     if report.unknown:
         return Exit.ENGINE
@@ -88,7 +88,7 @@ def _lines(report: "VerifyReport") -> Iterator[str]:
         yield f"{name}: {holds}, {_state(sink)}{refused}"
         yield from map(Note, _drift(sink))
         if not sink.shown and name not in report.failed:
-            yield Note("  other programs do not find it: its public name shows nothing, or another build")
+            yield Note("  other programs do not find it: its public name does not show this build")
         if sink.unjudged:
             yield Note(f"  {counted(sink.unjudged, 'vector')} could not be compared: the cache does not have them")
         if sink.settings:

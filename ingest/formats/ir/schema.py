@@ -1,4 +1,4 @@
-"""The canonical document 1.0 as types. They check records, and make the published JSON Schema."""
+"""The canonical document 1.0 as types. They check records and define the published JSON Schema."""
 
 from typing import Annotated, Any, Literal
 

@@ -22,7 +22,7 @@ class LinkKind(StrEnum):
 
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-_OF_WEB = re.compile("https?://", re.IGNORECASE)
+_WEB_ADDRESS = re.compile("https?://", re.IGNORECASE)
 _BARE = re.compile(r"https?://[^\s<>\"'`|\\^{}\[\]]+")
 _NOT_AT_END = ".,;:!?*_。，；：！？）"
 _HTML_ADDRESS = re.compile(
@@ -106,7 +106,7 @@ def targets(url: str, source_uri: str) -> Iterator[str]:
     of the site is known.
     """
     note = note_of(url)
-    if _OF_WEB.match(source_uri):
+    if _WEB_ADDRESS.match(source_uri):
         with suppress(ValueError):  # brackets that are not an IPv6 address
             yield from () if note else [urldefrag(urljoin(source_uri, url.strip())).url]
         return

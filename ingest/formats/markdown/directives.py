@@ -19,8 +19,8 @@ _TITLE_OF_COMPONENT = re.compile(r"""\s(?:title|label|caption)=(?:"([^"]*)"|'([^
 _IMPORT = re.compile(r"""import\s+(?:[\w*{][^'"]*\sfrom\s+)?(?P<quote>['"])[^'"]+(?P=quote);?\s*""")
 _MODULE = re.compile(r"import\s+[\w*{'\"]|export\s+(?:default|const|let|var|function|async|class)\b|export\s*[{*]")
 _STEP = 4  # columns of indentation
-_LONGEST = 1000  # characters; matching a longer line could take quadratic time
-_MOST_LINES = 40  # in the tag of a component, and from a directive to its content
+_MAX_LINE = 1000  # characters; matching a longer line could take quadratic time
+_MAX_LINES = 40  # in the tag of a component, and from a directive to its content
 
 
 def without_directives(lines: list[str], *, is_mdx: bool) -> list[str]:
@@ -36,7 +36,7 @@ def without_directives(lines: list[str], *, is_mdx: bool) -> list[str]:
             contents.pop()
         if contents:
             line = " " * (indentation - _STEP * len(contents)) + line.lstrip()
-        if len(words) > _LONGEST:
+        if len(words) > _MAX_LINE:
             shown.append(line)
         elif fence:
             is_end = words.startswith(fence) and not words.strip(fence[0])
@@ -46,7 +46,7 @@ def without_directives(lines: list[str], *, is_mdx: bool) -> list[str]:
             fence = opening[1]
             shown.append(line)
         elif (directive := _INDENTING.fullmatch(words)) and indentation + _STEP <= _indentation(
-            next(filter(str.strip, lines[number + 1 : number + _MOST_LINES]), "")
+            next(filter(str.strip, lines[number + 1 : number + _MAX_LINES]), "")
         ):
             contents.append(indentation + _STEP)
             shown.append(_title(line, directive))
@@ -98,5 +98,5 @@ def _component(lines: list[str], number: int, words: str) -> str:
     name = words.removeprefix("<").removeprefix("/")
     if not words.startswith("<") or not name[:1].isupper() or not name[1:2].islower():
         return ""
-    tag = COMPONENT.match("\n".join([words, *lines[number + 1 : number + _MOST_LINES]]))
+    tag = COMPONENT.match("\n".join([words, *lines[number + 1 : number + _MAX_LINES]]))
     return tag[0] if tag else ""

@@ -28,7 +28,7 @@ _KINDS = {
     b"PK\x03\x04": "ZIP archive or a document in one",
     b"\x1f\x8b": "gzip file",
     b"%PDF-": "PDF document",
-    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "document of old Office (save it as DOCX, XLSX or PPTX) or an Outlook message",
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "pre-2007 Office document (save it as DOCX, XLSX or PPTX) or Outlook message",
 }
 """Kinds of binary files by their first bytes."""
 _MAIL = re.compile(
@@ -47,7 +47,7 @@ TO_UTF8 = (
 
 def decode(data: bytes) -> str:
     """The text of a source in UTF-8, or in UTF-16 with a byte order mark. Raises SourceFailed for other encodings, for
-    binary data, and for mails and RTF, whose words are encoded."""
+    binary data, and for emails and RTF, whose words are encoded."""
     _refuse_encoded(data)
     try:
         if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -66,21 +66,21 @@ def refuse_binary(data: bytes) -> None:
     """Raises SourceFailed for known kinds of binary data, and for data with more control characters than text has."""
     kind = next((kind for start, kind in _KINDS.items() if data.startswith(start)), None)
     if kind and not data.isascii():
-        raise SourceFailed(CHUNKING_FAILED, f"it is a {kind}, not text; leave it out with --exclude")
+        raise SourceFailed(CHUNKING_FAILED, f"it is a {kind}, not text; skip it with --exclude")
     strange = len(data) - len(data.translate(None, _NEVER_IN_TEXT))
     if strange > max(1, len(data) // 100):
         reason = f"{strange:,} of its {len(data):,} bytes are control characters; is it UTF-16 or binary?"
-        remedy = "Convert UTF-16 (iconv -f UTF-16LE -t UTF-8 OLD > NEW), or leave the file out with --exclude"
+        remedy = "Convert UTF-16 (iconv -f UTF-16LE -t UTF-8 OLD > NEW), or skip the file with --exclude"
         raise SourceFailed(CHUNKING_FAILED, f"{reason} {remedy}")
 
 
 def _refuse_encoded(data: bytes) -> None:
     if data.startswith(b"{\\rtf"):
-        reason = "it is an RTF document, not text; save it as DOCX or plain text, or leave it out with --exclude"
+        reason = "it is an RTF document, not text; save it as DOCX or plain text, or skip it with --exclude"
         raise SourceFailed(CHUNKING_FAILED, reason)
     if _MAIL.match(data) and _TRANSFER_ENCODING.search(data):
-        remedy = "save the mail as plain text or the page as HTML, or leave the file out with --exclude"
-        raise SourceFailed(CHUNKING_FAILED, f"it is a mail or a saved web archive, whose text is encoded; {remedy}")
+        remedy = "save the email as plain text or the page as HTML, or skip the file with --exclude"
+        raise SourceFailed(CHUNKING_FAILED, f"it is an email or a saved web archive, whose text is encoded; {remedy}")
 
 
 def clean(text: str) -> str:

@@ -201,7 +201,7 @@ class _Reader:
         self._append(kind, start, end, element, detail, token.type == "heading_open")
 
     def _close_gap(self, until: int) -> None:
-        """Makes a block from the lines between the last block and this line, unless they are blank."""
+        """Makes a block from the lines up to this one, unless all are blank. Lines of only `>` join the last block."""
         shown = [number for number in range(self._end, until) if self._lines[number].strip()]
         if not shown:
             return

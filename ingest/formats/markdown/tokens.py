@@ -34,7 +34,7 @@ MARK = (
 _TOKEN = re.compile(
     f"[{_LETTER}]{{1,7}}[{MARK}]{{0,8}}|[{_DIGIT}]{{1,3}}|[{_SINGLE}](?:[{MARK}]|(?<=\u200d)[{_SINGLE}]){{0,8}}"
 )
-_MOST_COUNTED_AT_ONCE = 2**20
+_MAX_COUNTED_AT_ONCE = 2**20
 
 
 def count(text: str) -> int:
@@ -45,7 +45,7 @@ def count(text: str) -> int:
 
 def counter(text: str) -> CountTokens:
     """A counter for many parts of one text. The counts of parts cut between tokens add up to that of the whole."""
-    of_part = _counter_without_marks(text) if len(text) <= _MOST_COUNTED_AT_ONCE else None
+    of_part = _counter_without_marks(text) if len(text) <= _MAX_COUNTED_AT_ONCE else None
     return of_part or (lambda start, end: count(text[start:end]))
 
 
@@ -68,7 +68,7 @@ _LETTERS_BEYOND_LATIN = re.compile(f"[{_LETTER}\\0-\\xff]+")
 
 
 def _counter_without_marks(text: str) -> CountTokens | None:
-    """A fast counter with the results of `_TOKEN`; None for a text with marks."""
+    """A fast counter with the same results as `_TOKEN`; None for a text with marks."""
     if not text.isascii():
         beyond = text.encode("utf-8", "surrogatepass").translate(None, _ASCII).decode("utf-8", "surrogatepass")
         if _MARKS.search(beyond):

@@ -89,7 +89,7 @@ class _Reader:
         parsed = read_document(record)
         origin, data = self._origin(record, parsed), (found.line, orjson.dumps(record))
         if replaced := spool.put(origin.family, data, parsed.traversal_key):
-            reason = f"{origin.name}: replaced by a later version in line {found.line}"
+            reason = f"{origin.name}: replaced by a later version on line {found.line}"
             yield Notice(codes.RECORD_SUPERSEDED, reason, replaced[0], is_failure=False)
         if skipped:
             reason = f"{origin.name}: {skipped:,} page headers, footers, notes, forms and the like"
@@ -98,7 +98,7 @@ class _Reader:
     def chunk(self, record: Record, line: int) -> Iterator[Item]:
         parsed = read_document(record)
         origin, renderer = self._origin(record, parsed), Renderer(self._policy)
-        unread = [element for element in parsed.elements if not renderer.add(element) and element.has_unknown_fields]
+        unread = [element for element in parsed.elements if not renderer.add(element) and element.may_have_text]
         document = renderer.document()
         passages = list(cut(document, self._policy))
         headings = (heading for section in document.sections for heading in section)
@@ -108,8 +108,8 @@ class _Reader:
         _number_chunks(parts, parsed.doc_id or f"doc_{self._documents + 1:04d}", self._chunks + 1)
         left_out = {}
         if unread:
-            fields = ", ".join(unread[0].fields)
-            left_out[codes.BLOCK_WITHOUT_TEXT] = f": {len(unread):,} have no text in a known field, as {fields:.200}"
+            fields = f"the first has {', '.join(unread[0].fields):.200}"
+            left_out[codes.BLOCK_WITHOUT_TEXT] = f": {len(unread):,} blocks or tables lack a known text field; {fields}"
         cut_document = CutDocument(origin, document, passages, parts)
         for item in make_family(self._format, self._policy, self._source, cut_document, left_out, line):
             if isinstance(item, Family):

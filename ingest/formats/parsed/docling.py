@@ -12,6 +12,7 @@ from chunksink.chunkbus.chunk import Count, Record
 from chunksink.ingest.errors import RecordRefused
 from chunksink.ingest.record_fields import first_string, read_as
 
+_MAX_CELLS = 5_000_000
 _LISTS = ("groups", "texts", "tables", "pictures", "key_value_items", "form_items", "field_regions", "field_items")
 
 
@@ -131,9 +132,7 @@ class _Tree:
 
     def _node(self, ref: Ref) -> Node:
         if ref.pointer not in self._nodes:
-            raise RecordRefused(
-                findings.WRONG_TYPE, f"refers to {ref.pointer:.100}, which does not exist in the document"
-            )
+            raise RecordRefused(findings.WRONG_TYPE, f"refers to {ref.pointer:.100}, which does not exist in the file")
         return self._nodes[ref.pointer]
 
 
@@ -141,8 +140,9 @@ def _table(cells: Sequence[Cell]) -> Record:
     """A cell is repeated in every row that it spans. Only header cells are also repeated in every column."""
     height = max((cell.row + cell.row_span for cell in cells), default=0)
     width = max((cell.column + cell.col_span for cell in cells), default=0)
-    if height * width > 5_000_000:
-        raise RecordRefused(findings.WRONG_TYPE, f"has a table of {height:,} rows and {width:,} columns")
+    if height * width > _MAX_CELLS:
+        reason = f"a table of {height:,} rows and {width:,} columns has more than {_MAX_CELLS:,} cells"
+        raise RecordRefused(findings.WRONG_TYPE, reason)
     grid = [[""] * width for _ in range(height)]
     headers = {cell.row + below for cell in cells if cell.column_header for below in range(cell.row_span)}
     for cell in cells:

@@ -61,7 +61,8 @@ class Element(msgspec.Struct, kw_only=True):
         return {name: value for name, value in place.items() if value is not None and value != ""}
 
     @property
-    def has_unknown_fields(self) -> bool:
+    def may_have_text(self) -> bool:
+        """Whether any field that does more than describe the element has a value."""
         others = (value for name, value in self.fields.items() if name not in _DESCRIPTIONS)
         return any(isinstance(value, str | list | dict) and value for value in others)
 

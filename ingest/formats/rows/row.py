@@ -30,7 +30,7 @@ NAMES: Names = {
 _TAGS = ("tags", "labels", "categories", "category", "keywords")
 _DATES = ("date", "published", "published_at", "created_at", "created", "timestamp", "updated_at", "update_date")
 _OF_CHUNKS = {"chunk_id", "chunk_index", "schema_version"}
-_SHORTEST_VECTOR = 32
+_MIN_VECTOR_LENGTH = 32
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _PAGE = re.compile(r"(?!.*://).*\.(?:html|htm|xhtml)", re.IGNORECASE)
 _SUFFIX = re.compile(r"[^/.]\.\w{1,10}\Z")
@@ -175,5 +175,5 @@ def _is_text(value: Any) -> bool:
 
 
 def _is_vector(value: Any) -> bool:
-    is_long = isinstance(value, list) and len(value) >= _SHORTEST_VECTOR
+    is_long = isinstance(value, list) and len(value) >= _MIN_VECTOR_LENGTH
     return is_long and all(type(number) in (int, float) for number in value)

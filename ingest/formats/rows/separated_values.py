@@ -67,8 +67,8 @@ def _rows(path: Path, quoting: Literal[0, 3] = csv.QUOTE_MINIMAL) -> Iterator[tu
                     yield line, cells
                 line = reader.line_num + 1
     except csv.Error as error:
-        raise SourceFailed(CHUNKING_FAILED, f"line {line}: {error}; write quotes inside quoted cells twice") from error
+        raise SourceFailed(CHUNKING_FAILED, f"line {line}: {error}; double the quotes inside quoted cells") from error
     except UnicodeDecodeError as error:
         is_utf16 = error.object.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
         remedy = "convert it to UTF-8: iconv -f UTF-16 -t UTF-8 OLD > NEW" if is_utf16 else TO_UTF8
-        raise SourceFailed(CHUNKING_FAILED, f"not UTF-8 in line {line} or later; {remedy}") from error
+        raise SourceFailed(CHUNKING_FAILED, f"not UTF-8 on line {line} or later; {remedy}") from error

@@ -86,7 +86,7 @@ KINDS = {
     b"PK\x03\x04": "ZIP archive",
     b"\x1f\x8b\x08": "gzip file",
     b"%PDF-1.7\n": "PDF document",
-    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "document of old Office .*DOCX",
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "pre-2007 Office document .*DOCX",
 }
 SEPARATORS = ["\x0b", "\x0c", "\x85", "\u2028", "\u2029"]
 
@@ -130,8 +130,8 @@ TRANSFER = b"Content-Transfer-Encoding: %s"
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (MAIL % (TRANSFER % b"quoted-printable"), "a mail"),
-        (b"From MAILER-DAEMON Mon Nov 30\n" + MAIL % b"X: y" + MAIL % (TRANSFER.lower() % b"BASE64"), "a mail"),
+        (MAIL % (TRANSFER % b"quoted-printable"), "an email"),
+        (b"From MAILER-DAEMON Mon Nov 30\n" + MAIL % b"X: y" + MAIL % (TRANSFER.lower() % b"BASE64"), "an email"),
         (b"MIME-Version: 1.0\nContent-Type: multipart/related\n\n--x\n" + TRANSFER % b"base64\n", "saved web archive"),
         (b"{\\rtf1\\ansi Words}", "an RTF document"),
     ],

@@ -92,7 +92,7 @@ def test_suggestion_replaces_the_query_in_the_form(open_page: Any) -> None:
     page.locator(".notice a").click()
     settle(page, "/?q=sleep&mode=keyword")
     assert page.locator("#q").input_value() == "sleep"
-    page.get_by_role("checkbox", name="Every passage").check()
+    page.get_by_role("checkbox", name="Show every passage").check()
     settle(page, "/?q=sleep&mode=keyword&all=1")
 
 

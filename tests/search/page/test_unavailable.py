@@ -111,7 +111,7 @@ def test_readyz_reports_unavailable_if_the_search_hangs(legs: Legs, monkeypatch:
     """The first search succeeds, a later one does not end."""
     monkeypatch.setattr(readiness, "_FRESH_SECONDS", 0.0)
     monkeypatch.setattr(readiness, "_PATIENCE_SECONDS", 0.05)
-    monkeypatch.setattr(readiness, "_LONGEST_SECONDS", 0.5)
+    monkeypatch.setattr(readiness, "_MAX_SECONDS", 0.5)
     release = threading.Event()
     release.set()
     with client_of(make_app(site_over(LegAnswers(legs, before=lambda: release.wait(20))))) as client:

@@ -72,7 +72,7 @@ def test_swap_hidden_from_its_key_is_judged_by_the_index(
     assert sink._indexes.inspect(server.index).marker == first  # type: ignore[attr-defined]
     monkeypatch.setattr(orders, "run", lambda what, _send: lost(what))
     monkeypatch.setattr(indexes, "SWAP_SECONDS", 0.3)
-    with pytest.raises(Refused, match="invisible to the key"):
+    with pytest.raises(Refused, match="the key cannot see it"):
         sink.flip(first.build_id, second.build_id)
 
 

@@ -125,7 +125,7 @@ def analysed(postgres_server: PostgresServer) -> Iterator[tuple[PostgresBuild, P
 def test_the_statistics_of_the_planner_weigh_common_words(
     analysed: tuple[PostgresBuild, PostgresReader], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(search, "_MOST_COUNTED", 1)  # counting cannot tell which word is common
+    monkeypatch.setattr(search, "_MAX_COUNTED", 1)  # counting cannot tell which word is common
     _, reader = analysed
     assert reader.search("printer zebra ")[0].parent_id == family("rare", ["a zebra"]).parent_id
 
