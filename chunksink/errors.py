@@ -37,7 +37,7 @@
     ├── EmbeddingsError          models, endpoints and the vector cache
     │   ├── ModelError           the model cannot be used
     │   ├── EndpointError        the embedding service cannot be used
-    │   │   └── EndpointChanged  it computes other vectors than before under the same model name
+    │   │   └── EndpointChanged  it now computes different vectors under the same model name
     │   └── CacheError           the vector cache cannot be used
     └── SinkError                search engines
         ├── Transient            the same call may work later

@@ -60,7 +60,7 @@ def _notify(config: Config, setting: str, command: str, run: Watched, **problem:
     except OSError as error:
         wrong = f"cannot be started: {error.strerror or error}"
     if wrong:
-        _log.warning("warning: the command %s of %s %s", arguments[0], setting, wrong)
+        _log.warning("warning: the %s command %s %s", setting, arguments[0], wrong)
 
 
 def _run(arguments: Sequence[str], report: bytes, timeout: float) -> str:

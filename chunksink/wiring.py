@@ -76,7 +76,7 @@ def open_session(
             pass
     with ExitStack() as stack:
         log = stack.enter_context(RunLog(home, command))
-        # Sinks are opened before `state.db` is made, so that a misspelt sink does not make one.
+        # Sinks are opened first, so that a misspelt sink name leaves no new `state.db`.
         report = partial(_report_fault, log, on_fault)
         sinks, unreachable = _open_sinks(config, only or config.sinks, stack, report, tolerant=tolerant)
         state = stack.enter_context(State(home))
@@ -141,7 +141,7 @@ def keep_live_sinks(config: Config) -> Config:
     """Keep an existing index in the engine that it uses, fts or Meilisearch, if no setting names sinks.
 
     MEILI_URL alone does not move an index from fts to Meilisearch: it may be meant for another program. ConfigError if
-    the index uses Meilisearch and MEILI_URL is not set. A build in fts does not help then, since it may be outdated."""
+    the index uses Meilisearch and MEILI_URL is not set, even if it also has a build in fts, which may be outdated."""
     live = live_sinks(config.home_path) if config.origin.has_default_sinks else frozenset()
     if "meilisearch" in live and "meilisearch" not in config.sinks:
         raise ConfigError(

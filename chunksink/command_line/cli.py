@@ -77,8 +77,7 @@ class LazyGroup(click.Group):
         name = ALIASES.get(cmd_name, cmd_name)
         if name not in COMMANDS:
             return None
-        module = import_module(f"chunksink.command_line.commands.{name.replace('-', '_')}")
-        command: click.Command = getattr(module, "command")  # noqa: B009 (a module's attribute, known only by name)
+        command: click.Command = import_module(f"chunksink.command_line.commands.{name.replace('-', '_')}").command
         return command
 
     def resolve_command(
@@ -95,7 +94,7 @@ class LazyGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> object:
         try:
-            with errors_as_refusals():  # around printing, too, which may fail
+            with errors_as_refusals():  # also for errors while printing
                 return super().invoke(ctx)
         except click.NoSuchOption as error:
             if any(error.option_name in option.opts for option in self.params):
@@ -253,7 +252,7 @@ def _run(arguments: list[str]) -> int:
         if logs.is_json():
             logs.write(message, severity="critical", event="bug", error=error)
         else:
-            traceback.print_exc()  # a bug, which the reader of the JSON must see too
+            traceback.print_exc()
         if "--json" in arguments:
             print_failure(click.ClickException(message), Exit.BUG)
         return Exit.BUG

@@ -12,6 +12,8 @@ from typing import Any
 
 import click
 
+from chunksink.chunkbus import errors as bus
+from chunksink.chunkbus.shortage import shortage
 from chunksink.command_line import logs
 from chunksink.command_line.output import note, print_json
 
@@ -56,7 +58,7 @@ class Exit(IntEnum):
     OTHER_PLAN = 9, "the named plan is out of date; nothing was written: plan again"
     ENDPOINT_CHANGED = (
         10,
-        "an embedding endpoint computes other vectors than before under the same model name, so no "
+        "an embedding endpoint computes different vectors than before under the same model name, so no "
         "vector was computed: run `rebuild --fresh-cache`, or set a new model name and run `rebuild`",
     )
     REBUILD_DUE = 11, "with `sync --strict`: done, but a rebuild is due, since the configured model has changed"
@@ -67,7 +69,6 @@ class Exit(IntEnum):
 
 def _code_of(error: Exception) -> Exit | None:
     """The exit code of an error. One that is not listed has the code of its base class."""
-    from chunksink.chunkbus import errors as bus
     from chunksink.embeddings import errors as embeddings
     from chunksink.ingest import errors as ingest
     from chunksink.rebuild import errors as rebuild
@@ -141,9 +142,6 @@ def print_failure(error: click.ClickException, code: int) -> None:
 @contextmanager
 def errors_as_refusals() -> Iterator[None]:
     """Raises a `Refusal` for every known error. Unknown errors pass unchanged."""
-    from chunksink.chunkbus.errors import ChunksinkError
-    from chunksink.chunkbus.shortage import shortage
-
     try:
         yield
     except (Refusal, BrokenPipeError):
@@ -160,7 +158,7 @@ def errors_as_refusals() -> Iterator[None]:
         code = Exit.LOCKED if error.errno == errno.EBUSY else Exit.USAGE
         raise Refusal(message, Exit.ENGINE if is_machine_error else code) from error
     except Exception as error:
-        if isinstance(error, ChunksinkError) and (known := _code_of(error)):
+        if isinstance(error, bus.ChunksinkError) and (known := _code_of(error)):
             raise Refusal(str(error), known) from error
         if (remedy := shortage(error)) is None:
             raise
@@ -178,7 +176,5 @@ def _remedy(error: OSError) -> str:
     name = error.filename if isinstance(error.filename, str) else ""
     if error.errno == errno.ENOENT and "://" not in name and not Path(name).parent.is_dir():
         return "; make its folder first, or name another one"
-    from chunksink.chunkbus.shortage import shortage
-
     remedy = shortage(error)
     return f"; {remedy}, then run it again" if remedy else ""

@@ -202,7 +202,7 @@ def open_index(shared: SharedOptions, **flags: Any) -> "Index":
 
 
 def note_index(config: Config) -> None:
-    """Before a run that writes: say that it makes a new index, or that the chunks are at another place than before."""
+    """Before a run that writes: say that it makes a new index, or that its chunks are in a different place now."""
     home, bus = config.home_path, config.bus
     if not live_sinks(home):
         if bus.exists:

@@ -87,7 +87,8 @@ def labelled(label: str, value: str) -> str:
 
 
 def first(lines: Sequence[str], limit: int | None, rest: str = "", *, total: int | None = None) -> Iterator[str]:
-    """The first `limit` lines, then a note with the number of the others. `total` is as in `some`."""
+    """The first `limit` lines, then a note with the number of the others. `total` is the number of all, if `lines` has
+    only some."""
     yield from lines[:limit]
     for line in more(len(lines) if total is None else total, limit, rest):
         yield Note(f"... and {line}")

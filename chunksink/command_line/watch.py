@@ -73,7 +73,7 @@ class BusWatch:
             if has_commit and self._manifests is not None:
                 self._sleep(_GATHER_SECONDS)
                 manifests = self._root.committed()
-            is_due = has_commit or self._is_check_due()
+            is_due = has_commit or self._is_due_without_commit()
             if is_due:
                 self._manifests, self._all_files = manifests, self._files()
         except (OSError, StorageError) as error:
@@ -85,7 +85,7 @@ class BusWatch:
         self._is_gone = False
         return is_due
 
-    def _is_check_due(self) -> bool:
+    def _is_due_without_commit(self) -> bool:
         now = self._clock()
         if self._check_all_at is not None and now >= self._check_all_at:
             self._check_all_at = now + FIRST_WAIT_SECONDS

@@ -27,8 +27,8 @@ from chunksink.wiring import existing_cache, live_dimensions, open_one_sink
 
 
 def sink(config: Config, name: str, live: Live | None) -> Iterator[Check]:
-    """The checks of one sink. They end if the sink does not answer, if its public name is taken, or if its settings are
-    not as configured."""
+    """The checks of one sink. The later ones are skipped if the sink does not answer, if its public name is taken, or
+    if its settings are not as configured."""
     with ExitStack() as stack:
         try:
             sink, found = _answering(config, name, stack)
@@ -139,7 +139,7 @@ def _public_name(config: Config, sink: SupportsPublicName) -> str:
     if marker is not None and marker.home_id != existing_home_id(config.home_path):
         remedy = "choose another index name; or replace the index with `chunksink sync --adopt`"
         raise CheckProblem(f"its index was made by another home, whose id is {marker.home_id}", remedy)
-    return "free, or this home's"
+    return "free, or used by this home"
 
 
 def _settings(config: Config, name: str, sink: SupportsSettings, build_id: str | None) -> str:

@@ -144,10 +144,10 @@ def test_verify_of_another_generation_is_no_proof(quick_shell: Shell) -> None:
         assert quick_shell(command).code == Exit.OK
     code, document = check(quick_shell, *LIMITS)
     assert (code, codes(document), document["verified"]) == (WARNING, ["not_verified"], None)
-    assert "other builds" in quick_shell("status").out
+    assert "builds that are not live now" in quick_shell("status").out
     assert quick_shell("rollback").code == Exit.OK
     assert check(quick_shell, *LIMITS)[0] == OK
-    assert "other builds" not in quick_shell("status").out
+    assert "builds that are not live now" not in quick_shell("status").out
 
 
 @pytest.mark.parametrize(("plan", "refused"), [("abc", Exit.USAGE), ("0" * 64, Exit.OTHER_PLAN)])

@@ -99,23 +99,23 @@ def long_texts_command(shared: SharedOptions, as_json: bool) -> None:
         catalog = Catalog(state)
         decide(state.db)
         model = state.live().model
-        most, unit = model_limits(cache, model.fingerprint) or (None, None)
-        found = list(_long_chunks(catalog, cache, model, most)) if most else []
+        max_length, unit = model_limits(cache, model.fingerprint) or (None, None)
+        found = list(_long_chunks(catalog, cache, model, max_length)) if max_length else []
     lines = [f"{one['length']:>8,}  {printable(one['partition'])}  {printable(one['chunk_id'])}" for one in found]
-    if most is None:
+    if max_length is None:
         lines.append("the maximum of the live index's model is not known, or the cache has none of its vectors")
     else:
-        lines.append(f"{counted(len(found), 'chunk')} of more than {most:,} {unit}")
-    show(as_json, {"max_length": most, "length_unit": unit, "chunks": found}, lines)
+        lines.append(f"{counted(len(found), 'chunk')} of more than {max_length:,} {unit}")
+    show(as_json, {"max_length": max_length, "length_unit": unit, "chunks": found}, lines)
 
 
-def _long_chunks(catalog: Catalog, cache: VectorCache, model: ModelInfo, most: int) -> Iterator[dict[str, Any]]:
+def _long_chunks(catalog: Catalog, cache: VectorCache, model: ModelInfo, max_length: int) -> Iterator[dict[str, Any]]:
     chunks = catalog.chunks()
     while page := list(islice(chunks, _PAGE)):
         length_of = lengths(cache, model.fingerprint, list({model.key(chunk.key) for chunk in page}))
         for chunk in page:
             length = length_of.get(model.key(chunk.key), 0)
-            if length > most:
+            if length > max_length:
                 yield {**asdict(chunk), "length": length}
 
 

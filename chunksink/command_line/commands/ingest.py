@@ -39,7 +39,7 @@ class _SourcePath(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if value == "":
-            self.fail("an empty name is no source: name a folder or a file ('.' is the current folder)", param, ctx)
+            self.fail("an empty name is not a source: name a folder or a file ('.' is the current folder)", param, ctx)
         return super().convert(value, param, ctx)
 
 
@@ -98,9 +98,8 @@ class _SourcePath(click.Path):
     type=click.IntRange(min=0),
     default=0,
     metavar="N",
-    help="Let --prune remove the sources of a folder or a file of records that is empty or gone, if there are at most "
-    "N. Let up to N sources lose most of their chunks. With --sync, the sync may also remove or shrink up to N "
-    "sources.",
+    help="Let --prune remove up to N sources of a folder or a file of records that is empty or gone, and let up to N "
+    "sources lose most of their chunks. With --sync, the sync may also remove or shrink up to N sources.",
 )
 @click.option(
     "--chunking",
@@ -183,7 +182,7 @@ def _fields(pairs: Sequence[str]) -> dict[str, str]:
 
 
 def _statistics(report: IngestReport) -> Iterator[str]:
-    """What was read and what was not, also if nothing has changed."""
+    """What was read and what was not, even if nothing has changed."""
     if len(report.kinds) > 1:
         yield "read as " + ", ".join(f"{kind} {number:,}" for kind, number in report.kinds.items())
     if report.other_kinds:

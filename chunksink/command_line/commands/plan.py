@@ -76,8 +76,8 @@ def _lines(forecast: "Forecast") -> Iterator[str]:
     if forecast.chunks:
         repeated = f", {forecast.repeated:,} with the same text as another" if forecast.repeated else ""
         vectors = f"{forecast.cached:,} vectors cached, {forecast.missing:,} to compute{repeated}"
-        most = "up to " if families.changed else ""  # unchanged documents are not sent again
-        yield f"{most}{counted(forecast.chunks, 'chunk')} to write: {vectors}"
+        up_to = "up to " if families.changed else ""  # unchanged documents are not sent again
+        yield f"{up_to}{counted(forecast.chunks, 'chunk')} to write: {vectors}"
     if forecast.missing:
         cost = "" if forecast.cost is None else f", which costs {_money(forecast.cost)}"
         yield f"about {counted(forecast.tokens, 'token')} to embed{cost}"

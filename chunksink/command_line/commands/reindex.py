@@ -57,8 +57,8 @@ def command(
     as_json: bool,
 ) -> int:
     """List sources whose extractor records (those of `ingest --as ir`) are out of date: they have an older schema, or
-    were made by another version of the extractor or another model than the current one. PATH is a file of records, or
-    a folder. Nothing is changed.
+    were not made by the current version of the extractor or the current model. PATH is a file of records, or a folder.
+    Nothing is changed.
 
     Extract the listed sources again with your extractor, put the new records in place of the old ones, and ingest them.
     If two files have records of the same source, only the file whose name sorts last counts. Exits with 3 if a file or

@@ -27,5 +27,5 @@ def command(shared: SharedOptions, key: str) -> None:
     removed = counted(retired.removed, "source")
     click.echo(f"partition {key} is retired; the next sync removes {removed} that only it had")
     if retired.returning:
-        returning = f"{counted(retired.returning, 'source')} that this partition withdrew and another one has"
-        note(f"the next sync restores {returning}; to prevent that, withdraw them in the other one")
+        returning = f"{counted(retired.returning, 'source')} that this partition withdrew and other partitions have"
+        note(f"the next sync restores {returning}; to prevent that, rewrite those partitions without them")

@@ -43,7 +43,7 @@ def command(shared: SharedOptions, run_id: str | None, limit: int, as_json: bool
     found, total = list(islice(past_runs(folder), limit)), count_runs(folder)
     lines = [_line(run) for run in found]
     if not total:
-        lines.append(Note(f"no runs in {folder} yet; `ingest`, `sync` and other commands write one"))
+        lines.append(Note(f"no record of a run in {folder} yet; `ingest`, `sync` and other commands write one"))
     elif total > limit:
         lines.append(Note(f"the newest {limit:,} of {total:,}; --limit N shows more"))
     show(as_json, [asdict(run) for run in found], lines)

@@ -204,8 +204,8 @@ def _text(pieces: Iterable[Piece]) -> str:
     return "".join(piece.text for piece in pieces)
 
 
-def _line(text: str, most: int = _TEXT_CHARACTERS) -> str:
-    return printable(beginning(_SPACE.sub(" ", text).strip(), most))
+def _line(text: str, max_characters: int = _TEXT_CHARACTERS) -> str:
+    return printable(beginning(_SPACE.sub(" ", text).strip(), max_characters))
 
 
 def _explanation(config: Config, generation: Generation, answer: Answer, hit: SearchHit) -> list[str]:

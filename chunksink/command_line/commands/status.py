@@ -30,11 +30,11 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 @index_options
 @click.option("--all", "everything", is_flag=True, help="Name every held source, partition and finding.")
 @click.option("--check", is_flag=True, help="Print one line, and exit as a monitoring plugin does.")
-@click.option("--max-lag", metavar="AGE", help="With --check: WARNING if a change waits longer, such as 15m.")
+@click.option("--max-lag", metavar="AGE", help="With --check: WARNING if a change waits longer than AGE.")
 @click.option(
-    "--max-sync-age", metavar="AGE", help="With --check: WARNING if the last complete sync is older, such as 1h."
+    "--max-sync-age", metavar="AGE", help="With --check: WARNING if the last complete sync is older than AGE."
 )
-@click.option("--max-proof-age", metavar="AGE", help="With --check: WARNING if the last verify is older, such as 24h.")
+@click.option("--max-proof-age", metavar="AGE", help="With --check: WARNING if the last verify is older than AGE.")
 @json_option
 def command(shared: SharedOptions, everything: bool, check: bool, as_json: bool, **limits: str | None) -> int:
     """Show the live index, which sources are held and why, and whether a sync or a rebuild is due or running.
@@ -42,9 +42,10 @@ def command(shared: SharedOptions, everything: bool, check: bool, as_json: bool,
     All of it comes from chunksink's records and the list of partitions. No engine is asked; `chunksink verify` reads
     the engines. Changes in your documents are noticed only after `chunksink ingest`.
 
-    With --check, the exit codes are those of monitoring plugins. 0 OK. 1 WARNING: a change, the last sync or the last
-    verify is too old. 2 CRITICAL: there is no index, the disk is full, the last run failed, or verify found differences
-    that were not repaired. 3 UNKNOWN: the home or the chunks cannot be read. An AGE is a number and s, m, h or d.
+    With --check, the exit codes are those of monitoring plugins. 0 OK. 1 WARNING: sources are held, a restored backup
+    was not compared, or a change, the last sync or the last verify is too old. 2 CRITICAL: there is no index, the disk
+    is full, the last run failed, or verify found differences that were not repaired. 3 UNKNOWN: the home or the chunks
+    cannot be read. AGE is a number and s, m, h or d, such as 15m.
 
     \b
     Examples:
