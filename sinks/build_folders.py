@@ -31,7 +31,7 @@ def folder(root: Path, build_id: str) -> Path:
 
 
 def create(root: Path, build_id: str, fill: Callable[[Path], object]) -> None:
-    """Create a build unless it exists. It is filled under a hidden name, then renamed, so no half build is visible."""
+    """Create a build unless it exists. It is filled under a hidden name, then renamed: no partial build is visible."""
     path = folder(root, build_id)
     if not path.is_dir():
         hidden = _hidden(root, build_id)
@@ -58,7 +58,7 @@ def build_ids(root: Path) -> list[str]:
 
 
 def remove(root: Path, build_id: str) -> None:
-    """Remove a build. It is renamed to a hidden name first, so that a kill leaves no half build visible."""
+    """Remove a build. It is renamed to a hidden name first, so that a kill leaves no partial build visible."""
     path = folder(root, build_id)
     if _is_folder(path):
         path.rename(_hidden(root, build_id))

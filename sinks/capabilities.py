@@ -83,8 +83,8 @@ class SupportsAddress(Protocol):
     """A sink whose builds other programs can open directly."""
 
     def address(self, build_id: str) -> dict[str, str]:
-        """Where the build is, or the live one of an engine with a public name: `path`, `url`, `index` and the like.
-        Does not call the engine."""
+        """Where the build is: `path`, `url`, `index` and the like. A sink may return the place of the live build
+        instead. Does not call the engine."""
 
 
 class SupportsVersion(Protocol):

@@ -55,8 +55,8 @@ class Stored:
     """One document as stored in the engine. A missing hash is "".
 
     With `content=True` a scan also reads `document` and computes both hashes from it. If the content is not in our
-    form, `document` is None, and counts as changed. A sink that stores no text returns the stored hash of the text.
-    With `vectors=True` a scan reads `vector`.
+    form, `document` is None, and the document counts as changed. A sink that stores no text returns the stored hash of
+    the text. With `vectors=True` a scan reads `vector`.
     """
 
     id: str
@@ -159,7 +159,7 @@ class Sink(Protocol):
 
     @property
     def wants_vectors(self) -> bool:
-        """Whether families need vectors. Other sinks ignore them."""
+        """Whether families need vectors. If False, the sink ignores them."""
 
     def create(self, marker: Marker, dimensions: int | None = None) -> Build:
         """Create, sign and open the build `marker.build_id`. `dimensions` is the length of its vectors.

@@ -18,13 +18,13 @@ from chunksink.sinks.document import NAMES
 from chunksink.sinks.fields import PROJECTION, Read
 
 MAX_TEXT = 8000
-"""The most characters of a string that is not a label: see `CustomField.is_label`."""
+"""The maximum length of a string that is not a label: see `CustomField.is_label`."""
 MAX_MEMBERS_OF_ALL_LISTS = 1000
 """The limit of all custom lists of a document together. More than 5,461 members make a build of Chroma unreadable."""
 MAX_METADATA = 100
 MAX_METADATA_TEXT = 1000
 _NOT_KEPT = frozenset(("stable_id",))
-"""`stable_id` numbers the passages of a file, so it changes when other documents of the file change."""
+"""`stable_id` is the number of a chunk in a file of several sources, so it changes when another source changes."""
 _LARGEST_INTEGER = 2**63 - 1
 _RULES = {
     path: [rule for rule in PROJECTION if path in rule.paths]

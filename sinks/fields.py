@@ -307,7 +307,7 @@ PROJECTION: tuple[FieldRule, ...] = (
     FieldRule("speaker", "name of the speaker", ("locator.speaker", "span.speaker", "metadata.speaker"), values.line),
     FieldRule(
         "section",
-        "readable path of sections to the chunk",
+        "path of the sections that contain the chunk, as one line",
         (*_paths("chunk_path", "metadata", "span"), "span.section", "span.section_path", "metadata.section"),
         values.chain,
     ),

@@ -36,7 +36,7 @@ class Filter:
 
     A custom field is named as in documents, `fields.NAME`; `is_list` is true for one that contains lists. A list (tags,
     authors) passes if one member does. A document without the field never passes. Comparison is exact. In a pattern `*`
-    matches any text, also with `/`, and `?` any character. A value that no document can have (a lone surrogate, a
+    matches any text, including `/`, and `?` any character. A value that no document can have (a lone surrogate, a
     number of 2^53 or more) is refused, because not every engine can read it.
     """
 

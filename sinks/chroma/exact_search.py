@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MAX_OF_TENANT = 20_000
 """Documents that take about a second to read. A larger tenant is searched with the graph."""
 _FEW = 1000
-"""The most documents that `of_few` compares."""
+"""The maximum number of documents that `of_few` compares."""
 _MAX_BYTES = 128 * 2**20  # cached for all tenants together
 
 

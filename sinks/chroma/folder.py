@@ -19,8 +19,8 @@ from chunksink.sinks.errors import on_failure
 
 COLLECTION = "chunks"
 _ROWS_PER_TURN = 1000
-"""The most rows per write to a build that may have readers, which wait for each write. A new build has no readers and
-takes five times as many rows, which is a sixth faster."""
+"""The maximum number of rows per write to a build that may have readers, which wait for each write. A new build has no
+readers and takes five times as many rows, which is a sixth faster."""
 
 
 class Folder:

@@ -46,7 +46,7 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Opened:
-    """An open collection, the most rows per call, and a function that closes it."""
+    """An open collection, the maximum number of rows per call, and a function that closes it."""
 
     collection: "Collection"
     client: "ClientAPI"

@@ -1,8 +1,8 @@
 """Detects builds that could crash this process.
 
-Chroma overwrites its vector files in place. A kill or disk fault meanwhile leaves files that can crash the process that
-loads them, which no `except` catches. So a writer that closes normally leaves a seal with the size and time of every
-vector file. A build that does not match its seal is first opened in another process (`probe`).
+Chroma overwrites its vector files in place. A kill or disk fault during a write leaves files that can crash the process
+that loads them, which no `except` catches. So a writer that closes normally leaves a seal with the size and time of
+every vector file. A build that does not match its seal is first opened in another process (`probe`).
 
 While a writer is open, the files change, so a seal is useless. Instead the writer locks a file of the build. The kernel
 releases the lock when the writer dies; a process id could be reused.
@@ -117,7 +117,7 @@ def _check(path: Path, attempts: int = 5) -> None:
         write(path, None)
         return
     if done.returncode == -signal.SIGKILL:  # not caused by the files
-        raise NotConfirmed(f"the process that loaded the vector index at {path} was killed. Is memory short?")
+        raise NotConfirmed(f"the process that loaded the vector index at {path} was killed, perhaps for lack of memory")
     if attempts > 1 and _files(path) != files:  # another program with Chroma is saving them, on its first query
         time.sleep(_SAVING_SECONDS)
         _check(path, attempts - 1)

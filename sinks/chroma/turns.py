@@ -35,11 +35,8 @@ no second thread is started."""
 
 @contextmanager
 def turn(path: Path, *, is_reader: bool = False) -> Iterator[None]:
-    """Allow only one thread of one process at a time to call the engine of a build.
-
-    Loading vectors while another engine saves them crashes the process. So readers wait for the current call of a
-    writer, and writers for that of a reader. Raises `NotConfirmed` if that takes too long.
-    """
+    """Allow only one thread of one process at a time to call the engine of a build. Readers wait for the current call
+    of a writer, and writers for that of a reader. Raises `NotConfirmed` if that takes too long."""
     try:
         handle = os.open(path / FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except FileNotFoundError:  # the folder was removed: nobody else can use it

@@ -87,7 +87,7 @@ class FtsBuild:
         damage = self._damage() if content else ""
         columns = ", ".join(FIELDS) if content else _HASHES
         statement = f"SELECT row, {columns} FROM documents WHERE row > ? ORDER BY row LIMIT {_PAGE}"
-        last = -1  # not 0: a foreign row may have the number 0
+        last = -(2**63)  # foreign rows may have negative numbers
         while True:
             with translate_errors(self._path):
                 page = self._connection.execute(statement, [last]).fetchall()

@@ -25,7 +25,7 @@ _FEW = 100  # an answer with less than 1/100 of all rows reads only its own: fas
 def count_families(
     connection: schema.Connection, fields: Sequence[str], found: tuple[str, list[Value]], limit: int
 ) -> dict[str, list[FacetValue]]:
-    """The most frequent values of each field. `found` is a statement for row ids, with its values; ids may recur."""
+    """The most frequent values of each field. `found` is a statement for row ids, with its values; ids may repeat."""
     # As one text: Python objects for each row would take twice as long.
     listed = connection.execute(f"SELECT group_concat(row) FROM ({found[0]})", found[1]).fetchone()[0] or ""
     rows = np.fromstring(listed, dtype=np.int64, sep=",")

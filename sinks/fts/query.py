@@ -53,7 +53,7 @@ _PUNCTUATED = re.compile(rf"(?<![\w.])(?<!{INDIC_SIGN})(?:\.(?!\d)({SPACED}+)|({
 _NAMED = re.compile(r"[\d_]")
 _DIGIT = re.compile(r"\d")
 _YEAR = re.compile("(?:19|20)[0-9]{2}")
-_COMPOUND_WORDS = 8
+_MAX_WORDS_FOR_COMPOUNDS = 8
 _LONG_PART = 3  # of a name like E-417; shorter parts are not distinctive
 
 # Lucene's list for English, and the words of questions.
@@ -139,7 +139,7 @@ def _terms(token: str) -> list[str]:
 
 
 def _compounds(words: Sequence[str]) -> tuple[str, ...]:
-    pairs = pairwise(words[:_COMPOUND_WORDS])
+    pairs = pairwise(words[:_MAX_WORDS_FOR_COMPOUNDS])
     return tuple(f"{one}{other}" for one, other in pairs if one.isalpha() and other.isalpha())
 
 

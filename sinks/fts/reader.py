@@ -24,7 +24,7 @@ def read_marker(connection: sqlite3.Connection) -> Marker | None:
 
 
 class FtsReader(KeywordMethods):
-    """Each answer comes from one state of the index, through a connection that no other thread uses meanwhile."""
+    """Each answer comes from one state of the index. No two threads use the same connection at the same time."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -106,7 +106,6 @@ def create_tables(path: Path) -> None:
 def _triggers() -> Iterator[str]:
     columns = ", ".join(SEARCHED)
     changed = " OR ".join(f"old.{name} IS NOT new.{name}" for name in SEARCHED)
-
     differs = f"({changed} OR old.spaceless IS NOT new.spaceless)"
     foreign = "NOT EXISTS (SELECT 1 FROM writing)"
     for table, old, new in ((INDEXES[0], "1", "1"), (INDEXES[1], "old.spaceless", "new.spaceless")):

@@ -140,7 +140,7 @@ class Search:
         return self._connection.execute("SELECT max(row) FROM documents").fetchone()[0] or 0
 
     def _matching(self, query: Query | None) -> tuple[str, list[Value]]:
-        """A statement for the row ids of all hits, with its values. Ids may recur."""
+        """A statement for the row ids of all hits, with its values. Ids may repeat."""
         if query is None:
             return f"SELECT d.row FROM documents d WHERE {self._where}", self._values
         query = self._rarest(query)

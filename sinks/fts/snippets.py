@@ -58,7 +58,7 @@ def of_long(text: str, expression: str) -> tuple[Piece, ...]:
 def around(text: str, patterns: Sequence[str], fold: Callable[[str], str] | None = None) -> tuple[Piece, ...]:
     """The text around the first match of the longest pattern that matches, else its beginning. All matches are marked.
 
-    With `fold`, patterns are compared with the folded text. `fold` may change only the case of ASCII characters.
+    With `fold`, patterns are compared with the folded text. In an ASCII text `fold` may change only the case.
     """
     patterns = sorted(patterns, key=len, reverse=True)
     plain, places = _folded(text, fold)

@@ -1,7 +1,7 @@
 """Patterns that check whether a text has a word or phrase as typed. The index has neither punctuation nor endings.
 
-A Latin word beside Han characters is no separate word for FTS5: 手机iPhone. The trigram index finds it, but also finds
-longer words (Spring for ring), so its results count only if the pattern matches.
+A Latin word beside Han characters is not a separate word for FTS5: 手机iPhone. The trigram index finds it, but also
+finds longer words (Spring for ring), so its results count only if the pattern matches.
 
 In quotes, punctuation must match: `"C++"` does not find C#. Without quotes, texts with only the bare word (C for C++)
 are also found, and texts with only the guessed stem of an incomplete word, both with a low score.

@@ -121,8 +121,8 @@ class JsonlBuild:
                 shutil.rmtree(pending)
 
     def close(self) -> None:
-        self.delete(list(self._pending))
-        self._pending = {}
+        for parent_id in list(self._pending):
+            self._discard_pending(parent_id)
 
     def _discard_pending(self, parent_id: str) -> None:
         """Discard the calls for this family since the last flush."""

@@ -96,8 +96,8 @@ class Indexes:
                 return index
         if public is not None:
             raise BuildMissing(
-                f"Meilisearch at {self.connection.where} does not find build {build_id}. The index {self.public} may "
-                "be this build and have lost its marker, because somebody changed its synonyms or reset its settings",
+                f"Meilisearch at {self.connection.where} has no index marked as build {build_id}. Perhaps "
+                f"{self.public} has lost its marker, because somebody changed its synonyms or reset its settings",
                 "run `chunksink sync`, which signs it again",
             )
         raise BuildMissing(f"Meilisearch at {self.connection.where} has no build {build_id}")

@@ -28,7 +28,7 @@ Row = tuple[Document, bytes]
 
 @dataclass(eq=False)
 class Payload:
-    """Documents of one request. `task` is None before the server accepts it, and after its task was lost."""
+    """Documents of one request. `task` is None while they must be sent, or sent again."""
 
     rows: list[Row]
     task: int | None = None

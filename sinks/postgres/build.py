@@ -172,8 +172,7 @@ class PostgresBuild:
 
 def _in_families(parent_ids: Sequence[str]) -> Statement:
     """The condition for the rows of these families, with one placeholder for their list. Foreign rows may have no
-    family.
-    """
+    family."""
     return sql.SQL("parent_id = ANY(%s) OR parent_id IS NULL" if NO_PARENT in parent_ids else "parent_id = ANY(%s)")
 
 

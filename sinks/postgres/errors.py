@@ -35,7 +35,7 @@ def connect_error(error: psycopg.Error, where: str) -> SinkError:
             "option `url`, or in PGUSER and PGPASSWORD"
         )
     if "too many" in reason or "starting up" in reason or "shutting down" in reason:
-        return Transient(f"PostgreSQL at {where} accepts no more connections now ({reason})")
+        return Transient(f"PostgreSQL at {where} does not accept connections now ({reason})")
     return Unreachable(f"PostgreSQL does not answer at {where} ({reason}). Start it, or correct the option `url`")
 
 

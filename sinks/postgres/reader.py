@@ -19,7 +19,7 @@ from chunksink.sinks.reader import FamiliesOf, Filter, Hit, no_families
 
 
 class PostgresReader(KeywordMethods):
-    """Each call has a connection that no other thread uses meanwhile."""
+    """No two threads use the same connection at the same time."""
 
     def __init__(self, connections: Connections, build: BuildTable) -> None:
         self._connections, self._build = connections, build
