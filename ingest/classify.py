@@ -14,7 +14,7 @@ from chunksink.chunkbus.signature import Signature
 from chunksink.ingest.codes import RECORD_FORM_UNKNOWN, SOURCE_EMPTY
 from chunksink.ingest.errors import SourceFailed
 from chunksink.ingest.formats.registry import Format, Match, taken_suffixes
-from chunksink.ingest.json_records import find_records, first_problem, first_records, has_nothing
+from chunksink.ingest.json_records import find_records, first_problem, first_records, has_no_records
 from chunksink.ingest.model import Notice
 from chunksink.ingest.options import AUTO, ROWS, Options
 from chunksink.ingest.placement import Rule
@@ -71,7 +71,7 @@ def classify(
             if name is None:
                 name = _format_of(path, options, formats, path in named, last_format)
             if name == UNKNOWN:
-                is_empty = SOURCE_EMPTY in codes if was_unknown else has_nothing(Path(os.fsdecode(path)))
+                is_empty = SOURCE_EMPTY in codes if was_unknown else has_no_records(Path(os.fsdecode(path)))
                 code = SOURCE_EMPTY if is_empty else RECORD_FORM_UNKNOWN
                 is_failure = path in named and not is_empty
                 if is_failure:

@@ -128,7 +128,7 @@ MEANINGS: dict[str, tuple[str, str]] = {
     ),
     EVENT_OUT_OF_ORDER: (
         "an event's segment and ordinal are not after those of the last event in its pane",
-        "correct or sort the log; a recorder that only appends writes its events in order",
+        "sort the log, or fix the recorder: it must append events in order",
     ),
     RECORDING_MALFORMED: (
         "an asciinema recording violates its format; none of it was read",

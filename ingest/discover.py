@@ -87,7 +87,7 @@ def discover(
         elif options.prune:
             walk.discovery.scopes.append(scope)
         else:
-            raise IngestRefused(f"{path} no longer exists; its sources keep their chunks, and --prune removes them")
+            raise IngestRefused(f"{path} no longer exists. Its chunks are kept; to remove them, add --prune")
     if walk.discovery.scopes:  # patterns do not apply to named files
         walk.discovery.unmatched = (*walk.excluded.unmatched(), *walk.included.unmatched())
     return walk.discovery
@@ -285,7 +285,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def _is_missing(path: str | Path) -> bool:
-    """Whether nothing is there, or a link to nothing. A file that cannot be reached is not missing."""
+    """Whether the path, or the target of a link, does not exist. A file that cannot be reached is not missing."""
     try:
         os.stat(path)  # noqa: PTH116 (many files)
     except (FileNotFoundError, NotADirectoryError, ValueError):

@@ -60,16 +60,16 @@ def read_records(path: Path, is_record: IsRecord, limit: int = MAX_LINE_BYTES) -
             yield from (_array if layout == "array" else _lines)(file, limit)
 
 
-def first_records(path: Path, most: int = _FIRST_RECORDS) -> Iterator[Record]:
+def first_records(path: Path) -> Iterator[Record]:
     """The first objects in the lines or the array of a file, or the one object in it, to recognise the format."""
     with suppress(SourceFailed):
-        for entry in islice(read_records(path, lambda _: False, MAX_VALUE_BYTES), most):
+        for entry in islice(read_records(path, lambda _: False, MAX_VALUE_BYTES), _FIRST_RECORDS):
             if isinstance(entry, NumberedRecord):
                 yield entry.record
 
 
-def has_nothing(path: Path) -> bool:
-    """Whether a file has no records, not even broken ones."""
+def has_no_records(path: Path) -> bool:
+    """Whether a file has no records at all, not even broken ones."""
     with suppress(OSError, SourceFailed):
         return next(read_records(path, lambda _: False, MAX_VALUE_BYTES), None) is None
     return False

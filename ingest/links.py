@@ -1,7 +1,7 @@
 """Writes the link artifact of a partition: `links/<key>.jsonl` below the bus root. Each line is a link and its target.
 
 A run removes the artifact before it writes the partition, and creates it again after all partitions are written. So a
-killed run leaves no outdated artifact. Artifacts that are missing are created; `--checksum` creates all again.
+killed run leaves no outdated artifact. Missing artifacts are created; `--checksum` recreates all of them.
 """
 
 import posixpath
@@ -50,11 +50,11 @@ def drop_links(bus: BusRoot, keys: Collection[str]) -> None:
         bus.storage.remove(_links_name(key))
 
 
-def make_links(db: sqlite3.Connection, bus: BusRoot, roots: Roots, *, all_again: bool) -> int:
-    """Writes the artifacts that are missing, or all; returns how many links they contain."""
+def make_links(db: sqlite3.Connection, bus: BusRoot, roots: Roots, *, recreate: bool) -> int:
+    """Writes the missing artifacts, or all if `recreate` is set. Returns how many links they contain."""
     present = {entry.name for entry in bus.storage.entries("links")}
     keys = [key for (key,) in db.execute("select key from partition order by key")]
-    missing = [key for key in keys if all_again or f"{key}.jsonl" not in present]
+    missing = [key for key in keys if recreate or f"{key}.jsonl" not in present]
     if not missing:
         return 0
     for folder in bus.folders()[-1:]:

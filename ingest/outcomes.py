@@ -37,12 +37,12 @@ class Outcomes:
         self._equal = 0  # files that were read, but whose families are unchanged
 
     def add_discovered(self, discovery: Discovery, unknown: Sequence[Failure]) -> None:
-        """Records what the search could not examine or left out, and forgets vanished files."""
+        """Records what `discover` could not read or left out, and forgets vanished files."""
         self._failures += (*discovery.failures, *unknown)
         for failures, outcome in ((discovery.failures, Outcome.FAILED), (discovery.left_out, Outcome.LEFT_OUT)):
             for uri, code in ((failure.source_uri, failure.code) for failure in failures):
                 codes = orjson.dumps({code: 1}).decode()
-                self._db.execute(_NO_FILE, (uri, b"", outcome, codes, outcome is Outcome.FAILED, code))
+                self._db.execute(_ADD_UNREAD, (uri, b"", outcome, codes, outcome is Outcome.FAILED, code))
         if discovery.unlisted is None:
             self._db.create_function("was_searched", 1, discovery.contains)
             self._db.execute(_FORGET_VANISHED, [self._tenant])
@@ -186,7 +186,7 @@ where outcome in ('processed', 'empty', 'failed') or failures > 0 or (outcome = 
 order by uri
 """
 _FORGET_VANISHED = "delete from source where tenant = ? and uri not in (select uri from found) and was_searched(uri)"
-_NO_FILE = "insert or ignore into found (uri, path, outcome, codes, failures, error) values (?, ?, ?, ?, ?, ?)"
+_ADD_UNREAD = "insert or ignore into found (uri, path, outcome, codes, failures, error) values (?, ?, ?, ?, ?, ?)"
 _KINDS = "select format, count(*) from found where format <> '' group by format order by format"
 _REMOVE_DRAFT = "delete from draft where family = ? and uri = ? returning name, digest"
 _DRAFT = f"""

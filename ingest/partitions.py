@@ -133,7 +133,7 @@ def _origin_of(record: Record, name: str) -> str:
 def next_created_at(db: sqlite3.Connection, bus: BusRoot, now: str) -> str:
     """Now, or just after the newest time in the bus, so that no edit is lost if the clock was set back.
 
-    A partition of another program that is dated far ahead does not count: all later chunks would be dated ahead, too.
+    Partitions of other programs do not count if their date is over a day ahead: all later chunks would get such dates.
     """
     moment = parse_time(now)
     stamps = {moment_of(one) for (one,) in db.execute("select distinct newest from family where newest is not null")}

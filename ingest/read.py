@@ -34,7 +34,7 @@ _BATCH_BYTES = 2 * 2**20
 _BATCH_FILES = 64
 _IN_FLIGHT = 32
 REFUSED = "refused"
-"""Marks a refused family in `Reading.rows`: its row has this mark instead of the other columns."""
+"""In a row of a `.families` file: marks a refused family. The row has no columns after it."""
 _CHANGED = "was written to while it was read: run again when its writer has finished"
 _MAX_REPORTED = 1000
 """How many failures of one file are reported one by one. All are counted."""

@@ -54,7 +54,7 @@ class Root:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """A real folder. The prefixes decide from the name of a source whether it is, or was, in the folder."""
+    """A real folder. It contains, or contained, the sources whose names have an included and no excluded prefix."""
 
     path: Path
     included: tuple[str, ...]
@@ -105,8 +105,8 @@ class Roots:
         owner = self._owner_of(prefix)
         if owner is not None and owner != root:
             raise IngestRefused(
-                f"files of {folder} would have the names of files in {owner.path}; nothing was written. Name sources "
-                f"by a folder further up: --base {root.path.parent}"
+                f"files in {folder} would get the same names as files in {owner.path}; nothing was written. Name "
+                f"sources by a folder further up: --base {root.path.parent}"
             )
         return prefix
 

@@ -52,7 +52,7 @@ def ingest(
     formats = all_formats()
     options.check(formats)
     if not paths:
-        raise IngestRefused("no source is named: name folders or files")
+        raise IngestRefused("no sources given: name folders or files")
     placement = Placement(options.partition)
     if options.fields:
         from chunksink.ingest.formats.rows import RowsFormat
@@ -93,7 +93,7 @@ def ingest(
         roots.save()
         written = write_partitions(db, bus, producer, created_at, placement.only, outcomes.notices(), reloaded)
         outcomes.save(written)
-        links = make_links(db, bus, roots, all_again=options.checksum)
+        links = make_links(db, bus, roots, recreate=options.checksum)
         db.commit()
         return outcomes.report(discovery, missing, written, links, roots)
 

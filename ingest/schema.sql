@@ -147,7 +147,7 @@ create table stored (
 
 -- What changes: a family arrives in a partition (from a draft, or from another partition), or leaves one. `target` is
 -- where it moves to: it leaves only after it has arrived there. `reason` becomes that of a tombstone. A departure
--- without both removes an older copy of a family whose newest copy is in another partition.
+-- with neither removes an older copy of a family whose newest copy is in another partition.
 create table arrival (
   partition text not null,
   family text not null,

@@ -55,7 +55,7 @@ def keep_out_ingests(home: Path) -> Iterator[None]:
     try:
         lock.acquire()
     except filelock.Timeout as error:
-        raise IngestBusy(f"another ingest is running with {home}; try again later") from error
+        raise IngestBusy(f"another ingest is using {home}; try again later") from error
     try:
         yield
     finally:
@@ -97,7 +97,7 @@ class IngestStore(Store):
         partition: str | None = None,
         limit: int | None = None,
     ) -> Iterator[dict[str, Any]]:
-        """Attempts of the ledger that match, newest first; `source` is a part of a source's name.
+        """The matching attempts in the ledger, newest first; `source` is a part of a source's name.
 
         `status` is `processed` or `failed`.
         """
@@ -111,7 +111,7 @@ class IngestStore(Store):
         yield from self.db.table("attempts").rows_where(where, values, order_by="id desc", limit=limit)
 
     def last_attempt(self, source: str) -> dict[str, Any] | None:
-        """The newest attempt of a source; `source` is its whole name, or an end of it that begins after a slash."""
+        """The newest attempt of a source; `source` is its name, or the last parts of its path."""
         where = "source_uri = :name or substr(source_uri, -length(:ending)) = :ending"
         values = {"name": source, "ending": f"/{source}"}
         order = "source_uri <> :name, id desc"
@@ -171,7 +171,7 @@ def why_no_chunks(
         name, code = attempt["source_uri"], attempt["error_type"]
         sources = store.db.execute(_SOURCES_OF_FILE, [name]).fetchall()
     if sources:
-        return None if sources[0][0] == name else _named_otherwise(name, sources)
+        return None if sources[0][0] == name else _other_names(name, sources)
     if code is None:
         return _removal(bus, attempt)
     meaning, remedy = MEANINGS.get(code, ("it was not read", "correct the source"))
@@ -187,7 +187,7 @@ select name, count(*) over () from (
 """
 
 
-def _named_otherwise(file: str, sources: list[tuple[str, int]]) -> str:
+def _other_names(file: str, sources: list[tuple[str, int]]) -> str:
     names, total = [name for name, _ in sources], sources[0][1]
     more = f" and {total - len(names):,} more" if total > len(names) else ""
     number = counted(total, "source")

@@ -19,7 +19,7 @@ _MAX_UNFINISHED = 64
 
 
 def readable(text: str) -> str:
-    """The text without terminal control; `""` if nothing is left to read."""
+    """The text without control sequences; `""` if nothing is left to read."""
     text = _SEQUENCE.sub("", text)
     text = _LINE_END.sub("\n", text)
     if "\b" in text:

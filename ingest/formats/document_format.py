@@ -33,7 +33,7 @@ _PLACEHOLDER = re.compile(
     r"|(?:document|dokument|(?:powerpoint[ -])?(?:presentation|präsentation)|book|mappe|arbeitsmappe)\d*",
     re.IGNORECASE,
 )
-# The title of a PDF that Office printed, with the name of the file.
+# Office gives this title, which contains the file's name, to a PDF that it prints.
 _PRINTED = re.compile(
     r"microsoft (?:word|powerpoint|excel) - ?(.*?)(?:\.(?:doc|dot|rtf|od|txt|ppt|pps|xls|csv)[a-z]{0,2})?",
     re.IGNORECASE,
@@ -53,7 +53,7 @@ class Part(NamedTuple):
 
 
 def read_whole(source: Source) -> bytes:
-    """The file as it was when its checksum was computed. SourceFailed if it is too large for memory."""
+    """The file as it was when its checksum was computed. Raises SourceFailed if it is too large for memory."""
     if source.size > _MAX_FILE_BYTES:
         raise SourceFailed(codes.CHUNKING_FAILED, f"it is larger than {_MAX_FILE_BYTES >> 20} MiB; split it")
     with source.path.open("rb") as file:

@@ -37,7 +37,7 @@ _END_OF_PAGE = re.compile(r"</(?:body|html)\s*>", re.IGNORECASE)  # browsers als
 _PRE_OR_BREAK = re.compile(r"(<pre\b.*?</pre>)|\s*\n\s*", re.DOTALL)
 _ESCAPE = "\ue000"
 # Code, which stays; or text that Markdown would read as a tag, an entity, a link or a fence.
-_CODE_OR_SIGN = re.compile(
+_CODE_OR_MARKUP = re.compile(
     r"(?s)<(pre|code|kbd|samp)\b.*?</\1>|(?:&lt;(?=[A-Za-z/!?])|&amp;(?=#?\w{1,32};)|\[(?=[^\[\]<]*\][(:])|```|~~~)"
 )
 # A mark is the number of a note (a link, or the id of a heading) between two private characters. It keeps the place of
@@ -137,8 +137,8 @@ def _main_part(body: Any) -> Any:
 
 
 def _is_site_name(heading: Any, part: Any) -> bool:
-    """Whether a heading is only the site's name. It is if the page's title joins a heading in the part and this one, as
-    in `Bees - Encyclopedia`."""
+    """Whether a heading is only the site's name: the page's title is another heading, a separator and this one, as in
+    `Bees - Encyclopedia`."""
     title, name = one_line(heading.getroottree().findtext(".//title") or ""), one_line("".join(heading.itertext()))
     others = {one_line("".join(other.itertext())) for other in part.iter(*_HEADINGS)}
     return any(f"{other} {sign} {name}" == title for other in others for sign in "-–—|")
@@ -172,7 +172,7 @@ def _to_markdown(body: Any, resolve: Callable[[str], str], left_out: Counter[str
     notes = _tidy(body, resolve, left_out)
     html = etree.tostring(body, method="html", encoding="unicode", with_tail=False)
     html = _PRE_OR_BREAK.sub(lambda found: found[1] or " ", html)  # a line of text may look like Markdown
-    html = _CODE_OR_SIGN.sub(lambda found: found[0] if found[1] else _ESCAPE + found[0], html)
+    html = _CODE_OR_MARKUP.sub(lambda found: found[0] if found[1] else _ESCAPE + found[0], html)
     options = ConversionOptions(
         preprocessing=PreprocessingOptions(enabled=False),  # it would drop text that it takes for navigation
         hidden_content="all",

@@ -52,7 +52,7 @@ class DocxFormat(DocumentFormat):
     def convert(self, data: bytes, left_out: Counter[str]) -> tuple[Structure, Places]:
         import mammoth
 
-        with _open_archive(data, largest=_MAX_PART) as archive:
+        with _open_archive(data, max_part=_MAX_PART) as archive:
             _count_parts(archive, _LEFT_OUT, left_out)
             styles = _parse_xml(archive.read(_STYLES)).iter("{*}style") if _STYLES in archive.namelist() else ()
             tidied = _tidied_body(archive.read(_BODY), {_value(style, "styleId"): style for style in styles}, left_out)
@@ -73,10 +73,10 @@ def _tidied_body(data: bytes, styles: dict[str, Any], left_out: Counter[str]) ->
     word = f"{{{etree.QName(root).namespace}}}"
     left_out["formulas"] += sum(1 for _ in root.iter("{*}oMath"))
     etree.strip_tags(root, *(f"{{*}}{name}" for name in _UNKNOWN_TO_MAMMOTH))
-    for about in root.iter(f"{word}pPr"):
-        style, outline = (about.find(f"{word}{name}") for name in ("pStyle", "outlineLvl"))
+    for properties in root.iter(f"{word}pPr"):
+        style, outline = (properties.find(f"{word}{name}") for name in ("pStyle", "outlineLvl"))
         if heading := _heading(_value(outline)) or _heading_of_style(_value(style), styles):
-            style = etree.SubElement(about, f"{word}pStyle") if style is None else style
+            style = etree.SubElement(properties, f"{word}pStyle") if style is None else style
             style.set(f"{word}val", heading)
     return bytes(etree.tostring(root, encoding="UTF-8", xml_declaration=True))
 
@@ -178,7 +178,7 @@ class XlsxFormat(DocumentFormat):
 
     def convert(self, data: bytes, left_out: Counter[str]) -> tuple[Structure, Places]:
         openpyxl = import_module("openpyxl")
-        with _open_archive(data, most=_MAX_WORKBOOK_BYTES) as archive:
+        with _open_archive(data, max_total=_MAX_WORKBOOK_BYTES) as archive:
             _count_parts(archive, r"xl/(comments|threadedComments|charts|drawings).*\.xml", left_out)
             book = openpyxl.load_workbook(BytesIO(data), read_only=True, data_only=True, keep_links=False)
             document, places = build_document(_sheets(book, left_out))
@@ -268,16 +268,16 @@ class EpubFormat(DocumentFormat):
         return with_metadata(replace(document, anchors={}), stated), {}
 
 
-def _open_archive(data: bytes, *, most: int = 512 * 2**20, largest: int = 64 * 2**20) -> ZipFile:
-    """Opens an archive. It may unpack to at most `most` bytes, and each text part except sheets to `largest`."""
+def _open_archive(data: bytes, *, max_total: int = 512 * 2**20, max_part: int = 64 * 2**20) -> ZipFile:
+    """Opens an archive. It may unpack to at most `max_total` bytes, and each text part except sheets to `max_part`."""
     if data.startswith(_COMPOUND_FILE):
         reason = "it has a password, or its format is older than 2007; save it without a password in the current format"
         raise SourceFailed(CHUNKING_FAILED, reason)
     archive = ZipFile(BytesIO(data))
     members = archive.infolist()
     texts = (each for each in members if each.filename.endswith("ml") and not each.filename.startswith(_SHEETS))
-    if sum(each.file_size for each in members) > most or any(each.file_size > largest for each in texts):
-        raise SourceFailed(CHUNKING_FAILED, f"it unpacks to more than {most >> 20} MiB, or a part is too large")
+    if sum(each.file_size for each in members) > max_total or any(each.file_size > max_part for each in texts):
+        raise SourceFailed(CHUNKING_FAILED, f"it unpacks to more than {max_total >> 20} MiB, or a part is too large")
     return archive
 
 

@@ -30,8 +30,8 @@ _MIN_REPEATING_PAGES = 3
 _MAX_RUNNING_LINES = 3
 _MAX_RUNNING_CHARACTERS = 200
 _MAX_FIRST_PAGE = 100
-"""The largest number of a first page. A number such as 2001 (Invoice - 2001) that implies a larger one is not a page
-number, unless a word such as "page" precedes it."""
+"""A number is not a page number if it would make the first page's number larger than this, as 2001 in `Invoice - 2001`
+does. After a word such as "page" it always is."""
 _WORD = re.compile(r"[^\W\d_]+")
 _PAGE_NUMBER = re.compile(
     r"\b(?:(?:page|pg|seite|blatt|pagina|página|pag|pág)\b[ .:]*|[ps]\. ?)(\d{1,9})"  # page 7, S. 7
@@ -148,7 +148,7 @@ def _page_text(pdf: Any, number: int, left_out: Counter[str]) -> str:
     textpage = page.get_textpage()
     text = textpage.get_text_range()
     left_out[_WITHOUT_TEXT] += not text.strip() and next(page.get_objects(max_depth=2), None) is not None
-    text = _HYPHEN.sub(lambda sign: "-\n" if _ends_block(textpage, sign.start()) else "\ufffe", text)
+    text = _HYPHEN.sub(lambda hyphen: "-\n" if _ends_block(textpage, hyphen.start()) else "\ufffe", text)
     page.close()
     return _LEADERS.sub(" … ", re.sub(r"\S+", _without_hyphens, text).replace("\r\n", "\n"))
 
@@ -166,11 +166,11 @@ def _without_hyphens(run: re.Match[str]) -> str:
     """The characters between two spaces, without hyphens that only split a word."""
     is_address = _ADDRESS.search(run[0]) is not None
 
-    def shown(sign: re.Match[str]) -> str:
-        if not is_address and _SUSPENDED.match(run[0], sign.end()):
+    def shown(hyphen: re.Match[str]) -> str:
+        if not is_address and _SUSPENDED.match(run[0], hyphen.end()):
             return "- "
-        rest = run[0][sign.end() : sign.end() + 2]
-        around = run[0][sign.start() - 1 : sign.start()] + rest
+        rest = run[0][hyphen.end() : hyphen.end() + 2]
+        around = run[0][hyphen.start() - 1 : hyphen.start()] + rest
         is_within_capitals = len(around) == 3 and around.isalpha() and around.isupper()
         is_joint = rest[:1].isdigit() or (rest[:1].isupper() and not is_within_capitals)
         return "-" if is_address or is_joint else ""

@@ -40,12 +40,12 @@ class TextFormat(DocumentFormat):
         text = decode(data)
         notice_codes = frozenset({NUL_REMOVED} if "\0" in text else ())
         text = clean(readable(text) if _CONTROLS.search(text) else text)
-        lines, levels, title = _find_title(text.split("\n"))
+        lines, levels, title = _find_headings(text.split("\n"))
         document, _ = build_document(parts_of_lines(lines, levels))
         return replace(document, metadata={"title": title} if title else {}, notice_codes=notice_codes), {}
 
 
-def _find_title(lines: Sequence[str]) -> tuple[list[str], dict[int, int], str]:
+def _find_headings(lines: Sequence[str]) -> tuple[list[str], dict[int, int], str]:
     """The lines without heading markers, the levels of the headings by line number, and the title or ""."""
     if _ASCIIDOC_HEADING.fullmatch(_begin(lines, _BEFORE_ASCIIDOC)[1]):
         before, (shown, levels) = _BEFORE_ASCIIDOC, _find_marked(lines, _ASCIIDOC_HEADING)

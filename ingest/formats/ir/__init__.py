@@ -1,7 +1,7 @@
 """IR: canonical documents 1.0, which extractors write as JSON records. A record becomes one chunk under its own id,
 combined with the tenant if there is one.
 
-`docs/formats/ir.md` lists where each field goes. `reindex` finds the records that other versions made.
+`docs/formats/ir.md` lists where each field goes. `reindex` finds outdated records.
 """
 
 import posixpath
@@ -107,7 +107,7 @@ def _checked(record: Record) -> IrRecord:
 
 
 def _fields(record: Record, replaced: Any, tenant: str | None) -> Record:
-    """The chunk's fields beside identity, text and provenance."""
+    """The chunk's fields other than identity, text and provenance."""
     rest = {name: value for name, value in record.items() if name not in _PLACED}
     rest["content"] = {name: value for name, value in record["content"].items() if name != "content_text"}
     if not record["source"].get("source_folder"):

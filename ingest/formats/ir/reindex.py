@@ -1,4 +1,4 @@
-"""Finds records that other versions of schema, extractors or models made, to extract their sources again."""
+"""Finds records made by other versions of the schema, extractors or models: their sources must be extracted again."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping

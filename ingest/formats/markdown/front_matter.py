@@ -28,11 +28,11 @@ _RESERVED_NAMES = """
     table_header tags tenant_id timestamp_end timestamp_start title token_count topics year
 """
 RESERVED = frozenset(_RESERVED_NAMES.split())
-"""Names that have a meaning in the metadata of a chunk. Other keys are kept under their own names."""
+"""Names that have a meaning in the metadata of a chunk. All other keys are custom: they keep their names."""
 _NULLS = ("", "~", "null")
 _MAX_ITEMS = 50
 _MAX_ITEM = 200
-_MAX_OWN = 8000  # characters of other keys and values, which every chunk repeats
+_MAX_CUSTOM = 8000  # characters of custom keys and values, which every chunk repeats
 _MAX_NUMBER = 2**53 - 1
 
 # At most four words: in a sentence more words come before a colon.
@@ -72,8 +72,8 @@ def find_front_matter(text: str) -> FrontMatter:
     """The front matter of a text; 0 lines if it has none."""
     if block := text[: _yaml_length(text)]:
         last = {match[2]: match for match in _YAML_ENTRY.finditer(block)}
-        own = set(islice(filter(_is_own, last), _MAX_ITEMS))
-        read = {name: match for name, match in last.items() if name in own or name.lower() in _FIELDS}
+        custom = set(islice(filter(_is_custom, last), _MAX_ITEMS))
+        read = {name: match for name, match in last.items() if name in custom or name.lower() in _FIELDS}
         entries = {name: _parse_yaml(match[0].rstrip(), match[3].strip()) for name, match in read.items()}
     elif (match := _TOML.match(text)) and (entries := _toml_entries(match[1])):
         block = match[0]
@@ -122,7 +122,7 @@ def _toml_entries(text: str) -> dict[str, Any]:
 
 def _metadata(entries: Mapping[str, Any]) -> dict[str, Any]:
     """The first usable value of title, language and date. Lists of tags and of authors are joined from all of their
-    keys (`tags`, `keywords`). Other keys with single values or lists of strings follow."""
+    keys (`tags`, `keywords`). Custom keys with single values or lists of strings follow."""
     single: dict[str, str] = {}
     lists: dict[str, list[str]] = {}
     for name, value in entries.items():
@@ -134,20 +134,20 @@ def _metadata(entries: Mapping[str, Any]) -> dict[str, Any]:
             if line.lower() not in _NULLS and len(line) <= MAX_REPEATED:
                 single.setdefault(key, line)
     found = {**single, **{key: items for key, items in lists.items() if items}}
-    return found | _own(entries)
+    return found | _custom(entries)
 
 
-def _is_own(name: str) -> bool:
+def _is_custom(name: str) -> bool:
     return bool(name) and name.lower() not in RESERVED | _FIELDS.keys()
 
 
-def _own(entries: Mapping[str, Any]) -> dict[str, Any]:
-    """The other keys with single values or lists of strings, up to a total length."""
+def _custom(entries: Mapping[str, Any]) -> dict[str, Any]:
+    """The custom keys with single values or lists of strings, up to a total length."""
     found: dict[str, Any] = {}
-    room = _MAX_OWN
+    room = _MAX_CUSTOM
     for name, value in entries.items():
-        key, kept = one_line(canonical_text(name)), _own_value(value)
-        if not _is_own(key) or kept in (None, []):
+        key, kept = one_line(canonical_text(name)), _custom_value(value)
+        if not _is_custom(key) or kept in (None, []):
             continue
         room -= len(key) + len(str(kept))
         if room < 0 or len(found) == _MAX_ITEMS:
@@ -156,7 +156,7 @@ def _own(entries: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _own_value(value: Any) -> Any:
+def _custom_value(value: Any) -> Any:
     if isinstance(value, list):
         return list(islice(_items("", value), _MAX_ITEMS))
     if isinstance(value, bool):

@@ -17,8 +17,8 @@ _PREFIX = re.compile(r"[ \t]*(?:(?:>|[-*+](?=[ \t])|\d{1,9}[.)](?=[ \t])|#{1,6}(
 # A code span, which is kept, or a run of spaces between two words.
 _RUN = re.compile(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)|(?<=[^ \t])(?:[ \t]{2,}|\t)(?=[^ \t])")
 # Line breaks in the chunk contract but not in Markdown, where a heading or a table row may contain them.
-_SIGNS = "\x0b\x0c\x85\u2028\u2029"
-_SEPARATOR = re.compile(rf"(?P<edge>^[{_SIGNS}]+|[{_SIGNS}]+$)|[{_SIGNS}]", re.MULTILINE)
+_LINE_SEPARATORS = "\x0b\x0c\x85\u2028\u2029"
+_SEPARATOR = re.compile(rf"(?P<edge>^[{_LINE_SEPARATORS}]+|[{_LINE_SEPARATORS}]+$)|[{_LINE_SEPARATORS}]", re.MULTILINE)
 _INVISIBLE = "\ufeff\u00ad\u2060"
 _NEVER_IN_TEXT = bytes(code for code in range(32) if chr(code) not in "\b\t\n\v\f\r\x1b")
 _KINDS = {
@@ -47,7 +47,7 @@ TO_UTF8 = (
 
 def decode(data: bytes) -> str:
     """The text of a source in UTF-8, or in UTF-16 with a byte order mark. Raises SourceFailed for other encodings, for
-    binary data, and for emails and RTF, whose words are encoded."""
+    binary data, and for emails and RTF, whose text is encoded."""
     _refuse_encoded(data)
     try:
         if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -89,17 +89,16 @@ def clean(text: str) -> str:
     Byte order marks inside a text (from joined files) would hide a heading. Soft hyphens and word joiners would keep a
     search from finding the word.
     """
-    for sign in _INVISIBLE:
-        if sign in text:
-            text = text.replace(sign, "")
+    for character in _INVISIBLE:
+        text = text.replace(character, "")
     return canonical_text(f"|{text}|")[1:-1]
 
 
 def clean_markdown(text: str) -> str:
     """Like `clean`, but without form feeds and Unicode line separators, as they do not end a line in Markdown: within a
     line they become spaces."""
-    if any(sign in text for sign in _SIGNS):
-        text = _SEPARATOR.sub(lambda sign: "" if sign["edge"] else " ", text)
+    if any(character in text for character in _LINE_SEPARATORS):
+        text = _SEPARATOR.sub(lambda found: "" if found["edge"] else " ", text)
     return clean(text)
 
 

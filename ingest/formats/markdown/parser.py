@@ -53,8 +53,8 @@ def has_words(content: str, definitions: Definitions) -> bool:
 
 def find_links(content: str, definitions: Definitions) -> Iterator[tuple[str, LinkKind]]:
     """Address and kind of each link in inline Markdown, in order."""
-    has_sign = "](" in content or "://" in content or "[[" in content or _ADDRESS_IN_ANGLES.search(content)
-    if not has_sign and not (definitions and "[" in content):
+    may_have_links = "](" in content or "://" in content or "[[" in content or _ADDRESS_IN_ANGLES.search(content)
+    if not may_have_links and not (definitions and "[" in content):
         return
     if len(content) > MAX_INLINE_CHARACTERS:
         for match in _LINK.finditer(content):

@@ -172,10 +172,10 @@ class _Cutter:
             whole = [*self._pieces.cut(unit[0]._replace(end=unit[-1].end, kind=_kind_of(unit)))] if unit[1:] else ()
             yield from whole if len(whole) == 1 else (piece for block in unit for piece in self._pieces.cut(block))
 
-    def _split_first(self, pieces: deque[Slice], most: int) -> None:
-        """Replaces the first piece by pieces of at most `most` tokens."""
+    def _split_first(self, pieces: deque[Slice], limit: int) -> None:
+        """Replaces the first piece by pieces of at most `limit` tokens."""
         first = pieces.popleft()
-        finer = self._pieces.cut_to(first.start, first.end, first.block, most, (first.block.kind, Kind.CODE))
+        finer = self._pieces.cut_to(first.start, first.end, first.block, limit, (first.block.kind, Kind.CODE))
         pieces.extendleft(reversed([*finer]))
 
     def _passage(self, start: int, own: list[Slice], tokens: int, part: int, header: str) -> Passage:

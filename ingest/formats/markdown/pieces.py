@@ -63,27 +63,27 @@ class BlockCutter:
         else:
             yield from self.cut_to(block.start, block.end, block, self.policy.hard_max, (block.kind, Kind.CODE))
 
-    def cut_to(self, start: int, end: int, block: Block, most: int, kinds: tuple[Kind, ...]) -> Iterator[Slice]:
-        """Pieces of at most `most` tokens: the whole stretch, or its sentences or lines, or windows of tokens.
+    def cut_to(self, start: int, end: int, block: Block, limit: int, kinds: tuple[Kind, ...]) -> Iterator[Slice]:
+        """Pieces of at most `limit` tokens: the whole stretch, or its sentences or lines, or windows of tokens.
 
         `kinds`: how to cut it, tried one after the other until the pieces fit.
         """
         size = self._size(start, end)
-        if size <= most:
+        if size <= limit:
             if size:
                 yield Slice(start, end, size, block)
         elif kinds:
             for begin, until in sentence_spans(self.text, start, end, kinds[0], self.policy.keeps_code_spans):
-                yield from self.cut_to(begin, until, block, most, kinds[1:])
+                yield from self.cut_to(begin, until, block, limit, kinds[1:])
         else:
-            yield from self._windows(start, end, block, min(most, self.policy.window))
+            yield from self._windows(start, end, block, min(limit, self.policy.window))
 
-    def _windows(self, start: int, end: int, block: Block, most: int) -> Iterator[Slice]:
-        """Windows of `most` tokens, shortened by up to a fifth if that keeps a word whole."""
+    def _windows(self, start: int, end: int, block: Block, limit: int) -> Iterator[Slice]:
+        """Windows of `limit` tokens, shortened by up to a fifth if that keeps a word whole."""
         edges: list[int] = []  # where the tokens of the open window begin
         begin = start
         for edge, _ in tokens.spans(self.text, start, end):
-            if len(edges) == most:
+            if len(edges) == limit:
                 keep = self._whole_words(edges, edge)
                 cut = edges[keep] if keep < len(edges) else edge
                 yield Slice(begin, cut, keep, block)

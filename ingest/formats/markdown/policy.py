@@ -18,7 +18,7 @@ DEFAULT_TENANT = "default"
 @dataclass(frozen=True)
 class Policy:
     """Sizes in tokens. Text is added to a passage until it has `target` tokens, but not past `soft_max`. If the passage
-    would be smaller than `minimum`, text is added up to `hard_max`. Only tables of parsed documents may exceed it.
+    would be smaller than `minimum`, text is added up to `hard_max`. Only tables of parsed documents may exceed that.
 
     The defaults are those of the chunking specification v1. Increase `rules` with every change of normalisation,
     structure, sentences, packing or records that changes chunks.
@@ -29,8 +29,8 @@ class Policy:
     hard_max: int = 520
     overlap_percent: int = 15
     minimum: int = 0
-    """Chunks are smaller in three cases only: a whole section is smaller; a table of a parsed document, which is not
-    joined with other text; and a chunk next to such a table."""
+    """Only three kinds of chunks may be smaller: a whole section; a table of a parsed document, which is never joined
+    with other text; and a chunk next to such a table."""
     name: str = "v1"
     rules: str = "10"
     joins_blocks: bool = False

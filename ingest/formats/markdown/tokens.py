@@ -58,8 +58,8 @@ def spans(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 # Fast counting for texts without marks: one byte for each character is 1 if a token ends there, so that `bytes.count`
 # counts the tokens of any part of the text.
 _LATIN = [chr(code) for code in range(256)]
-_ONLY_LETTERS = bytes(re.match(f"[{_LETTER}]", sign) is not None for sign in _LATIN)
-_NO_LETTERS = bytes(1 if re.match(f"[{_SINGLE}]", sign) else 2 if sign in "0123456789" else 0 for sign in _LATIN)
+_ONLY_LETTERS = bytes(re.match(f"[{_LETTER}]", char) is not None for char in _LATIN)
+_NO_LETTERS = bytes(1 if re.match(f"[{_SINGLE}]", char) else 2 if char in "0123456789" else 0 for char in _LATIN)
 _ASCII = bytes(range(128))
 _MARKS = re.compile(f"[{MARK}]")
 _NOT_SINGLE_BEYOND_LATIN = re.compile(f"[^{_SINGLE}\\0-\\xff]")

@@ -28,7 +28,7 @@ from chunksink.ingest.model import Family, Item, Notice, Source
 from chunksink.ingest.record_documents import ChunkParts, CutDocument, Origin, make_family
 from chunksink.ingest.spool import Spool
 
-_RULES_VERSION = "8"  # increase it with every change of rendering or of the fields of a chunk
+_RULES_VERSION = "8"  # increase it with every change to rendering or to the fields of a chunk
 _CHECKSUMS = (
     *("source.source_checksum", "source.checksum", "source.content_hash"),
     *("provenance.source_checksum", "metadata.content_hash", "content_hash"),

@@ -62,7 +62,7 @@ class Element(msgspec.Struct, kw_only=True):
 
     @property
     def may_have_text(self) -> bool:
-        """Whether any field that does more than describe the element has a value."""
+        """Whether a field other than `_DESCRIPTIONS` has a string, a list or an object."""
         others = (value for name, value in self.fields.items() if name not in _DESCRIPTIONS)
         return any(isinstance(value, str | list | dict) and value for value in others)
 

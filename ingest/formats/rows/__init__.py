@@ -23,7 +23,7 @@ from chunksink.ingest.model import Item, Notice, Source
 from chunksink.ingest.record_documents import ChunkParts, CutDocument, make_family
 
 MAX_ROW_BYTES = 32 * 2**20
-_RULES_VERSION = "3"  # increase it with every change of how a text is read or of the fields of a chunk
+_RULES_VERSION = "3"  # increase it with every change to how a text is read or to the fields of a chunk
 
 
 @dataclass(frozen=True)
