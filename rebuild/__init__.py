@@ -1,5 +1,5 @@
-"""Builds the indexes from the chunks and keeps the two equal. It reaches engines and models only through the protocols
-of `sinks` and `embeddings`.
+"""Builds the indexes from the chunks and keeps them up to date. It reaches engines and models only through the
+protocols of `sinks` and `embeddings`.
 
 | bus | the folder or bucket with the chunks; each partition is one file of chunks and its manifest |
 | source, family | what chunks were cut from (a file, a record); a family is all chunks of one source of one tenant |

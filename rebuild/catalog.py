@@ -3,7 +3,7 @@
 `family_versions.decide` chooses the version of each family that counts. This module queries the result.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ from chunksink.chunkbus.findings import CHECKSUM_MISMATCH, FIELD_VALUE, MEANINGS
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.reader import Place
 from chunksink.chunkbus.store import write_transaction
-from chunksink.rebuild.catalog_rows import KEY, drop_lines
+from chunksink.rebuild.catalog_rows import KEY, drop_chunks
 from chunksink.rebuild.errors import InvalidBus, NotMissing
 from chunksink.rebuild.family_versions import decide
 from chunksink.rebuild.intake import MISSING, VALID, drop_partition, mark_withdrawn_undecided
@@ -191,33 +191,28 @@ class Catalog:
             others = f"the missing partitions are: {missing}" if missing else "no partition is missing"
             raise NotMissing(f"partition {key} is unknown or was already retired; {others}")
         with write_transaction(self._db):
-            self._db.execute("create temp table if not exists retiring (family text primary key) without rowid")
-            self._db.execute("delete from retiring")
-            self._db.execute("insert into retiring select family from current")
+            self._db.execute("create temp table if not exists current_before (family text primary key) without rowid")
+            self._db.execute("delete from current_before")
+            self._db.execute("insert into current_before select family from current")
             mark_withdrawn_undecided(self._db, key)
             drop_partition(self._db, key)
-            drop_lines(self._db, key)
+            drop_chunks(self._db, key)
         decide(self._db)
         row = self._db.execute(
-            "select (select count(*) from retiring where family not in (select family from current) "
+            "select (select count(*) from current_before where family not in (select family from current) "
             "and family in (select family from receipt where documents > 0)), "
-            "(select count(*) from current where family not in (select family from retiring) "
+            "(select count(*) from current where family not in (select family from current_before) "
             "and family not in (select family from held))"
         ).fetchone()
         return RetireReport(*row)
 
-    def families(self, keys: Sequence[str] | None = None) -> Iterator[CurrentFamily]:
-        """These families (default: all) as the index must have them, in the order of the files."""
-        rows_of, values = "current_chunk", []
-        if keys is not None:
-            rows_of, values = f"family_chunk where family in ({marks(keys)})", list(keys)
-        rows: Iterable[Any] = self._db.execute(
-            f"select family, partition, reading_id, offset, length, line from {rows_of} "
-            "order by partition, first_offset, family, offset",
-            values,
-        )
-        if keys is not None:  # an open query keeps a snapshot, and SQLite rejects writes once it is outdated
-            rows = list(rows)
+    def families(self, keys: Sequence[str]) -> Iterator[CurrentFamily]:
+        """These families as the index must have them, in the order of the files."""
+        rows = self._db.execute(
+            "select family, partition, reading_id, offset, length, line from family_chunk "
+            f"where family in ({marks(keys)}) order by partition, first_offset, family, offset",
+            list(keys),
+        ).fetchall()  # while a query is open, SQLite rejects writes if another connection has written since
         for (family, partition, reading_id), members in groupby(rows, key=lambda row: row[:3]):
             chunks = tuple(FamilyChunk(Place(offset, length), line) for *_, offset, length, line in members)
             yield CurrentFamily(family, partition, reading_id, chunks)

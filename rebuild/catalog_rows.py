@@ -89,7 +89,8 @@ _DUPLICATE_IDS = """
 chunk new cross join chunk old indexed by chunk_id on old.chunk_id = new.chunk_id
 where new.id > ? and old.partition = ? and old.id <> new.id
 """
-_OTHERS_OF_CHANGED = """
+# The unchanged chunks of families that have added or removed ones.
+_KEPT_OF_CHANGED = """
 select offset, length from chunk indexed by chunk_family where partition = :key and id <= :last and family in (
     select family from removed union select family from chunk where id > :last)
 order by offset
@@ -156,17 +157,17 @@ class ContentOf:
         return hash_of_line(b"".join(sorted(self._lines)))
 
 
-def take_lines(
-    db: Database, key: str, file: BinaryIO, part: PartialValidation | None = None, *, is_known: bool = True
+def update_chunks(
+    db: Database, key: str, file: BinaryIO, part: PartialValidation | None = None, *, trust_rows: bool = True
 ) -> None:
     """Update the rows of a partition, within the caller's transaction. Families with added or removed lines become
     `undecided`, or all families if the order of the lines changed. In other families only the places change.
 
     With `part`, the file is not validated yet: validates the families with changed lines, and raises NeedsValidation
-    if that is not enough. Without `is_known`, the recorded rows may be wrong, so all are replaced."""
+    if that is not enough. Without `trust_rows`, the recorded rows may be wrong, so all are replaced."""
     for statement in _TABLES:
         db.execute(statement)
-    new = _new_lines(db, key, file, part, is_known)
+    new = _new_lines(db, key, file, part, trust_rows)
     removed = "from chunk where id in (select id from removed_row)"
     db.execute(f"insert into removed select family, parent_id, document_id, text_hash {removed}")
     db.execute(f"delete {removed}")
@@ -182,13 +183,13 @@ def take_lines(
     if part:
         if exists(db, _DUPLICATE_IDS, [last, key]):
             raise NeedsValidation
-        for block in blocks_at(file, db.execute(_OTHERS_OF_CHANGED, {"key": key, "last": last})):
+        for block in blocks_at(file, db.execute(_KEPT_OF_CHANGED, {"key": key, "last": last})):
             part.examine(block)
 
 
-def drop_lines(db: Database, key: str) -> None:
-    """Delete the rows of a partition, within the caller's transaction."""
-    take_lines(db, key, BytesIO())
+def drop_chunks(db: Database, key: str) -> None:
+    """Delete the chunks of a partition, within the caller's transaction."""
+    update_chunks(db, key, BytesIO())
 
 
 def mark_undecided(db: Database, key: str) -> None:
@@ -197,14 +198,14 @@ def mark_undecided(db: Database, key: str) -> None:
 
 
 def _new_lines(
-    db: Database, key: str, file: BinaryIO, part: PartialValidation | None, is_known: bool
+    db: Database, key: str, file: BinaryIO, part: PartialValidation | None, trust_rows: bool
 ) -> Iterable[LineBlock]:
     """The new lines. Fills `kept` and `removed_row`. If too many lines differ, replaces every row or, with `part`,
     raises NeedsValidation."""
     if part:
         return map(part.examine, blocks_at(file, _compare(db, key, lines_of(read_blocks(file, part.watch)))))
     try:
-        if is_known and exists(db, "chunk where partition = ?", [key]):
+        if trust_rows and exists(db, "chunk where partition = ?", [key]):
             return blocks_at(file, _compare(db, key, read_lines(file)))
     except NeedsValidation:
         db.execute("delete from kept")
@@ -274,5 +275,5 @@ def _move(db: Database, key: str, last: int) -> None:
 
 
 def drop_former_texts(db: Database) -> None:
-    """Drop the former texts of all families, after their vectors were dropped from the cache."""
+    """Drop the former texts of all families. Call it after their vectors were dropped from the cache."""
     db.execute("delete from former_text")

@@ -45,11 +45,11 @@ class Convergence:
         Returns whether any build was scanned.
 
         With `scan`, all builds are scanned; with `deep`, scans also compare vectors; with `spot_check`, some documents
-        are compared, too. Without `sign`, nothing is written to the engines, so the next run scans these builds again.
+        are compared, too. Without `sign`, no engine is written, so the next run scans builds that differ again.
         """
         scanned = False
         self.differences.clear()
-        for target in self._answering():
+        for target in self._remaining():
             with self.outcome.noting_failure(target.sink):
                 scanned |= self._check_build(target, scan=scan, deep=deep, sign=sign, spot_check=spot_check)
         return scanned
@@ -58,7 +58,7 @@ class Convergence:
         """Apply the configured index settings. Call it before documents are written, so that they are indexed once.
         Returns whether a build was scanned."""
         scanned = False
-        for target in self._answering():
+        for target in self._remaining():
             settings = capability(self.session.sinks[target.sink], SupportsSettings)
             with self.outcome.noting_failure(target.sink):
                 if settings is None:
@@ -71,8 +71,8 @@ class Convergence:
         return scanned
 
     def plan(self, empty: Sequence[str] = ()) -> Plan:
-        """The plan for the targets that answer, and for `empty` builds, whose documents will all be written."""
-        db, builds = self.session.state.db, [target.build_id for target in self._answering()]
+        """The plan for the remaining targets, and for `empty` builds, whose documents will all be written."""
+        db, builds = self.session.state.db, [target.build_id for target in self._remaining()]
         for page in unhashed(db, builds):
             self.session.reader.hash_families(page)
         with self.session.lock():
@@ -81,7 +81,7 @@ class Convergence:
     def run(self, plan: Plan) -> None:
         """Execute the plan and check the builds. If the check scans builds, another plan is executed; its families and
         deletions are not added to the report. Raises NotVerified if builds still differ after several rounds."""
-        reported = {target.sink: target.build_id for target in self._answering()}
+        reported = {target.sink: target.build_id for target in self._remaining()}
         for _ in range(_ROUNDS):
             if plan.is_empty():
                 self.outcome.note(plan, reported)
@@ -97,7 +97,7 @@ class Convergence:
 
     def _execute(self, plan: Plan, reported: Mapping[str, str]) -> None:
         self._fill_cache(plan)
-        executor = Executor(self.session, self._answering, self.embedder, self.outcome)
+        executor = Executor(self.session, self._remaining, self.embedder, self.outcome)
         with self.session.timed("index", plan.chunks_to_write(), "chunks") as advance:
             try:
                 executor.run(plan, advance)
@@ -114,7 +114,7 @@ class Convergence:
     def _fill_cache(self, plan: Plan) -> None:
         """Let `compute` embed the texts of the plan, unless an endpoint embeds them or all are recomputed."""
         compute, embedder = self.session.compute, self.embedder
-        builds = [target.build_id for target in self._answering() if target.holds_vectors]
+        builds = [target.build_id for target in self._remaining() if target.holds_vectors]
         if compute is None or not builds or embedder.info.device == "endpoint" or embedder.recomputes:
             return
         with (
@@ -127,11 +127,12 @@ class Convergence:
         """Record that the builds have the custom fields, so that searches may use them."""
         projection, noted = projection_id(self.session.intake.fields), self.session.state.projections()
         with self.session.lock():
-            for target in self._answering():
+            for target in self._remaining():
                 if noted.get(target.build_id) != projection:
                     self.session.state.note_projection(target.build_id, projection)
 
-    def _answering(self) -> list[Target]:
+    def _remaining(self) -> list[Target]:
+        """The targets that have not failed."""
         return [target for target in self.targets if target.sink not in self.outcome.failed]
 
     def _check_build(
@@ -169,7 +170,7 @@ class Convergence:
 
     def _finish(self) -> None:
         """Adapt search settings to the size of the builds. A new stamp makes readers open a changed build again."""
-        for target in self._answering():
+        for target in self._remaining():
             settings = capability(target.build, SupportsSearchSettings)
             with self.outcome.noting_failure(target.sink):
                 changed = [] if settings is None else settings.update_search_settings()

@@ -23,10 +23,9 @@ from chunksink.rebuild.state import NO_MODEL, Generation, cache_file, segments_f
 from chunksink.settings.config import Config
 from chunksink.sinks.document import Document
 
-MIN_COSINE = 0.99999
-"""Not 1, because engines normalise and batches differ in the last bits."""
-MIN_COSINE_IN: dict[Precision, float] = {"float32": MIN_COSINE, "bfloat16": 0.999, "int8": 0.9}
-"""The least cosine of two vectors of a text, if one of them was computed in this precision."""
+MIN_COSINE: dict[Precision, float] = {"float32": 0.99999, "bfloat16": 0.999, "int8": 0.9}
+"""Two vectors of a text, one of them computed in this precision, have at least this cosine. Never 1, because engines
+normalise and batches differ in the last bits."""
 Lookup = Callable[[Sequence[str]], Mapping[str, tuple[Vectors, float]]]
 """By key: the cached vector, and the cosine that another vector must reach to count as equal."""
 
@@ -77,9 +76,9 @@ class DocumentEmbedder:
         """A `Lookup`. Stored and cached vectors may differ a little: the cached one may have been computed again, in
         another batch or precision."""
         expected: dict[str, tuple[Vectors, float]] = {}
-        for precision, least in MIN_COSINE_IN.items():
+        for precision, least in MIN_COSINE.items():
             others = [key for key in keys if key not in expected]
-            least = min(least, MIN_COSINE_IN[self.info.precision])
+            least = min(least, MIN_COSINE[self.info.precision])
             expected |= {key: (row, least) for key, row in self.cached(others, request=precision).items()}
         return expected
 
@@ -89,7 +88,7 @@ class DocumentEmbedder:
 
     @property
     def recomputes(self) -> bool:
-        """Whether `recompute_all` was called."""
+        """Whether `recompute_all` was called, and the cache had vectors."""
         return self._cache.last_outdated(self.info.fingerprint) > 0
 
     def import_segments(self, storage: Storage, names: Iterable[str] | None = None) -> ImportReport:

@@ -53,7 +53,7 @@ class _Batch:
 class Executor:
     session: Session
     targets: Callable[[], list[Target]]
-    """The targets that answer."""
+    """The targets that have not failed."""
     embedder: DocumentEmbedder
     outcome: RunOutcome
     parts: dict[tuple[str, str], tuple[int, list[RefusedDocument]]] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class Executor:
     of a sink (documents written)."""
 
     def run(self, plan: Plan, on_progress: Progress) -> None:
-        """Execute the plan on all targets that answer. `on_progress` gets the number of documents just prepared."""
+        """Execute the plan on all remaining targets. `on_progress` gets the number of documents just prepared."""
         with ThreadPoolExecutor(max_workers=1, thread_name_prefix="batch") as thread:
             writing: Future[None] | None = None
             for batch in self._batches(plan, on_progress):  # embeds the next batch while one is written
@@ -116,13 +116,13 @@ class Executor:
     def _write(self, batch: _Batch) -> None:
         """Record intents, write to all engines in parallel, then record receipts. Runs in a thread with its own
         connection."""
-        answering = self.targets()
+        targets = self.targets()
         with span("batch", families=len(batch.families)), self.session.lock(), State(self.session.state.home) as state:
             Catalog(state).note_hashes(batch.hashed)
-            for target in answering:
+            for target in targets:
                 Receipts(state.db, target.build_id).intend(batch.needed[target.build_id])
-            with ThreadPoolExecutor(max_workers=max(1, len(answering)), thread_name_prefix="sink") as threads:
-                writing = [(target, threads.submit(within_span(self._replace), target, batch)) for target in answering]
+            with ThreadPoolExecutor(max_workers=max(1, len(targets)), thread_name_prefix="sink") as threads:
+                writing = [(target, threads.submit(within_span(self._replace), target, batch)) for target in targets]
             for target, future in writing:
                 with self.outcome.noting_failure(target.sink):
                     sent, refused = future.result()

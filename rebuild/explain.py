@@ -18,7 +18,7 @@ from chunksink.chunkbus.reader import PartitionReader, Place
 from chunksink.rebuild.catalog import Catalog
 from chunksink.rebuild.catalog_rows import KEY
 from chunksink.rebuild.errors import UnknownChunk
-from chunksink.rebuild.families import FamilyReader, a_document, label_of, passage_of, source_names
+from chunksink.rebuild.families import FamilyReader, any_document, label_of, passage_of, source_names
 from chunksink.rebuild.forget import SHOWN, listed, named_source, names_of
 from chunksink.rebuild.intake import VALID
 from chunksink.rebuild.schema import exists
@@ -126,7 +126,7 @@ def why(
     open_sink: Callable[[str], Sink],
     without_chunks: Callable[[str], str | None] = lambda _name: None,
 ) -> Explanation:
-    """`name` is a chunk's id, a unique beginning of one, the id of its document in the sinks, or a source. For a
+    """`name` is a chunk's id, a unique prefix of one, the id of its document in the sinks, or a source. For a
     source, its first chunk is explained. `without_chunks` returns why a source has no chunks. Raises UnknownChunk if
     the name matches no chunk, or several sources."""
     chunk_id, *others = _chunk_ids(state.db, root, name, without_chunks)
@@ -174,9 +174,9 @@ def _chunk_ids(db: Any, root: BusRoot, name: str, without_chunks: Callable[[str]
         return matches
     families = _families_named(db, name) if name else []
     if len(families) > 1:
-        sources = [named_source(family, a_document(db, root, family)) for family in families[:SHOWN]]
+        sources = [named_source(family, any_document(db, root, family)) for family in families[:SHOWN]]
         shown = listed(sources, len(families))
-        raise UnknownChunk(f"{name!r:.100} names {len(families):,} sources:\n{shown}\nName one by its family")
+        raise UnknownChunk(f"{name!r:.100} names {len(families):,} sources:\n{shown}\nChoose one by its family")
     for rows in ("family_chunk", "chunk") if families else ():
         select = f"select distinct chunk_id from {rows} where family = ? order by partition, offset"
         if chunks := [str(chunk_id) for (chunk_id,) in db.execute(select, families)]:

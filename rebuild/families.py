@@ -1,4 +1,4 @@
-"""Reads families from their partitions, at the places that the catalog has, and projects them into documents."""
+"""Reads families from their partitions, at the places that the catalog records, and projects them into documents."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -107,12 +107,12 @@ def source_names(db: Any, root: BusRoot, families: Sequence[str]) -> dict[str, s
     labels = f"select family, max(label) from receipt where family in ({marks(families)}) group by family"
     names = dict(db.execute(labels, list(families)).fetchall())
     for family in families:
-        if not names.get(family) and (document := a_document(db, root, family)) is not None:
+        if not names.get(family) and (document := any_document(db, root, family)) is not None:
             names[family] = label_of(document)
     return {family: names.get(family) or family for family in families}
 
 
-def a_document(db: Any, root: BusRoot, family: str) -> Document | None:
+def any_document(db: Any, root: BusRoot, family: str) -> Document | None:
     """Any document of this family; None if it has no chunk, or if its partition has changed."""
     select = "select partition, offset, length, text_hash from chunk where family = ? limit 1"
     for partition, offset, length, text_hash in db.execute(select, [family]).fetchall():
@@ -140,8 +140,8 @@ class FamilyReader:
         """Record the hashes of these families."""
         self._catalog.note_hashes([part.hashed for part in self.families(keys) if part.last])
 
-    def families(self, keys: Sequence[str] | None = None) -> Iterator[FamilyDocuments]:
-        """The current versions of these families, or of all; large ones in parts. Raises PartitionChanged if the chunks
+    def families(self, keys: Sequence[str]) -> Iterator[FamilyDocuments]:
+        """The current versions of these families; large ones in parts. Raises PartitionChanged if the chunks
         differ from the catalog."""
         with ExitStack() as stack:
             reader: PartitionReader | None = None
@@ -183,7 +183,7 @@ class FamilyReader:
             yield
         except (PartitionChanged, FileNotFoundError) as error:
             self._catalog.mark_outdated(partition)
-            raise PartitionChanged(f"partition {partition} was rewritten meanwhile, run again: {error}") from error
+            raise PartitionChanged(f"partition {partition} was rewritten meanwhile; run again: {error}") from error
 
     def _keep(self, family: FamilyDocuments) -> None:
         if self._kept_documents >= KEPT_DOCUMENTS:

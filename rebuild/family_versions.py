@@ -128,7 +128,7 @@ from pair where partitions is not null
 
 
 def decide(db: Database) -> None:
-    """Decide all families in `undecided`: updates the three tables and `held`."""
+    """Decide all families in `undecided` or `held`. Updates the three tables and `held`."""
     with write_transaction(db):
         db.execute("insert or ignore into undecided select family, '' from held")
         if not exists(db, "undecided"):

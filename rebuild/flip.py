@@ -39,7 +39,7 @@ def flip(session: Session, generation: Generation, *, adopt: bool = False) -> No
 def _switch_back(session: Session, begun: Generation) -> None:
     live = session.state.live_or_none()
     for name, build_id in (live.builds if live is not None else {}).items():
-        with suppress(Refused):  # the next sync handles missing and broken builds
+        with suppress(Refused):  # the next sync shows the live build again
             session.sink(name).flip(begun.builds.get(name), build_id)
     session.state.cancel_flip()
 
@@ -64,12 +64,12 @@ def roll_back(session: Session) -> Generation:
                 f"the previous build in {name} is gone or cannot be read; nothing was changed", _NEW_GENERATION
             ) from error
         with closing(build):
-            _require_whole(Receipts(session.state.db, build_id), name, build)
+            _require_confirmed_count(Receipts(session.state.db, build_id), name, build)
     flip(session, previous)
     return previous
 
 
-def _require_whole(receipts: Receipts, name: str, build: Build) -> None:
+def _require_confirmed_count(receipts: Receipts, name: str, build: Build) -> None:
     """Raises BuildBroken if the build has more or fewer documents than its receipts say. Open intents are left to the
     next sync."""
     stored, confirmed = build.count(), receipts.documents()
@@ -81,8 +81,8 @@ def _require_whole(receipts: Receipts, name: str, build: Build) -> None:
 
 
 def live_generation(session: Session, *, adopt: bool = False) -> Generation | None:
-    """The live generation. An unfinished flip is completed first, or undone if one of its builds is missing. The
-    caller holds the writer's lock."""
+    """The live generation. An unfinished flip is completed first, or undone if one of its builds is missing or
+    broken. The caller holds the writer's lock."""
     if (begun := session.state.begun_flip()) is not None:
         with suppress(BuildMissing, BuildBroken):
             flip(session, begun, adopt=adopt)

@@ -175,9 +175,9 @@ def _erase_records(session: Session, families: Iterable[str]) -> tuple[str, ...]
 def find_sources(
     session: Session, name: str, builds: Collection[Build], tenant: str | None, *, every: bool
 ) -> tuple[str, Sequence[NamedSource]]:
-    """The matching form of the name, and its sources. Raises UnknownSource if there is none. Of several, without
-    `every`, only the one with this family key counts; SeveralSources if none has it. (The family key of a source
-    without a tenant is also the `parent_id` of the same source of each tenant.)"""
+    """The matching form of the name, and its sources. Raises UnknownSource if there is none. If there are
+    several, and not `every`, the name must be the family key of one, which is chosen; else raises SeveralSources. (A
+    source without a tenant may have its `parent_id` as family key, and sources of tenants the same `parent_id`.)"""
     # No source has an empty name or one with an unpaired surrogate.
     for form in names_of(name) if name and not LONE_SURROGATE.search(name) else ():
         sources = sources_named(session.state.db, form, builds, tenant)
@@ -200,7 +200,7 @@ def find_sources(
 def _several(name: str, sources: Sequence[NamedSource]) -> SeveralSources:
     return SeveralSources(
         f"{name!r:.200} names {len(sources)} sources; nothing was erased:\n{listed(sources[:SHOWN], len(sources))}\n"
-        "Name one by its family, or by its tenant with --tenant; to erase all of them, pass --every"
+        "Choose one by its family, or by its tenant with --tenant; to erase all of them, pass --every"
     )
 
 
@@ -221,7 +221,7 @@ def names_of(name: str) -> list[str]:
 
 
 def sources_named(db: Any, name: str, builds: Iterable[Build], tenant: str | None) -> list[NamedSource]:
-    """The sources that `name` and `tenant` mean in `forget`."""
+    """The sources with this name, and of this tenant if it is given; see `forget`."""
     parents = {name, resolve_parent_id(None, name, name), resolve_parent_id(None, None, name)}
     sources: dict[str, NamedSource] = {}
     of_tenant: set[str] = set()

@@ -99,12 +99,12 @@ def has_drift(status: HomeStatus, home: Path) -> bool:
             if is_deep:
                 return False
             is_verified = True
-        elif run.status == "drift" and (is_deep or not is_verified) and _lasts(status, run):
+        elif run.status == "drift" and (is_deep or not is_verified) and _may_persist(status, run):
             return True
     return False
 
 
-def _lasts(status: HomeStatus, verify: RunRecord) -> bool:
+def _may_persist(status: HomeStatus, verify: RunRecord) -> bool:
     """Whether differences that this run found may still exist. Syncs compare neither vectors nor very large sources."""
     ended = _time(verify.started_at) + (verify.seconds or 0)
     builds = {name: sink.build for name, sink in status.sinks.items()} | dict.fromkeys(status.unbuilt)

@@ -19,7 +19,7 @@ from chunksink.chunkbus.manifest import decode_manifest, examine_manifest
 from chunksink.chunkbus.record_checks import Rules
 from chunksink.chunkbus.store import write_transaction
 from chunksink.chunkbus.validation import RULES_VERSION, NeedsValidation, PartialValidation, Progress, Validation
-from chunksink.rebuild.catalog_rows import instant, mark_undecided, take_lines
+from chunksink.rebuild.catalog_rows import instant, mark_undecided, update_chunks
 from chunksink.rebuild.errors import OtherBus
 from chunksink.rebuild.family_versions import decide
 from chunksink.rebuild.schema import exists
@@ -125,7 +125,7 @@ class Intake:
             db.execute("update current set family_hash = null")
 
     def _note_misnamed(self) -> None:
-        """Note a finding for each file whose name is no valid partition key. Such files are not partitions, so no
+        """Note a finding for each file whose name is not a valid partition key. Such files are not partitions, so no
         family is held because of them."""
         detail = "no partition can have this name"
         findings = [Finding(PARTITION_KEY, Severity.ERROR, name, None, detail) for name in self.root.misnamed_files()]
@@ -252,7 +252,7 @@ class Intake:
                     for each in manifest.tombstones
                 ],
             )
-            take_lines(self.state.db, key, file, part, is_known=former_digest is not None)
+            update_chunks(self.state.db, key, file, part, trust_rows=former_digest is not None)
             if part:
                 counts = "count(*), count(distinct document_id), count(distinct parent_id)"
                 chunks, *documents = self.state.db.execute(
@@ -287,6 +287,6 @@ def mark_withdrawn_undecided(db: Any, key: str) -> None:
 
 
 def drop_partition(db: Any, key: str) -> None:
-    """Deletes all rows of the partition except its lines."""
+    """Deletes all rows of the partition except its chunks."""
     for table, column in (("partition", "key"), ("tombstone", "partition"), ("finding", "partition")):
         db.execute(f"delete from {table} where {column} = ?", [key])

@@ -23,7 +23,7 @@ from chunksink.sinks.payload import unit
 
 GOAL = 0.995
 NEAREST = 100
-WORN = 0.75
+MAX_DELETED = 0.75
 """With at least this share of deleted vectors, a search takes at least twice as long as in a new graph."""
 _QUESTIONS = 100
 _PAGE = 2000
@@ -57,8 +57,8 @@ class Recall:
         return self.mean < GOAL
 
     @property
-    def is_worn(self) -> bool:
-        return self.deleted >= WORN
+    def is_slow(self) -> bool:
+        return self.deleted >= MAX_DELETED
 
     @property
     def summary(self) -> str:
@@ -72,7 +72,7 @@ class Recall:
         if self.is_low:
             sync = f"`chunksink sync` corrects the search settings of {sink}; restart a Chroma server afterwards"
             return f"{sync}. If no setting was wrong, {rebuild}"
-        return f"each search visits the deleted vectors, too; {rebuild}" if self.is_worn else ""
+        return f"each search visits the deleted vectors, too; {rebuild}" if self.is_slow else ""
 
 
 def measure(state: State, sink: Sink, build_id: str, cached: Cached) -> Recall | None:
@@ -101,7 +101,7 @@ def measure(state: State, sink: Sink, build_id: str, cached: Cached) -> Recall |
     shares = []
     for number, answer in enumerate(answers):
         similarities = [near[id][number] for id in answer if id in near]
-        # Documents outside of the catalog displace others, which then do not count as missed.
+        # Documents that are not in the catalog take places of the answer. What they displace does not count as missed.
         expected = min(documents, NEAREST - (len(answer) - len(similarities)))
         if expected > 0:
             hits = np.sum(np.array(similarities) >= best[expected - 1, number] - _TIE)

@@ -24,7 +24,7 @@ _GONE = "family not in (select family from current) and family not in (select fa
 """SQL: no version of the family counts any more, and it is not held."""
 REMOVABLE = f"{_GONE} and {WHOLE}"
 """SQL: a run removes the family from the index."""
-_NAMED = 100
+_MAX_NAMED = 100
 _WITHHELD = "removal withheld while a partition is missing or invalid"
 
 _RECORDED = "receipt where build in (select value from json_each(:builds)) and documents > 0"
@@ -52,7 +52,7 @@ and not ({WHOLE}) and {_GONE}
 
 def large_removal(db: Database, builds: Sequence[str], allowed: int = 0) -> Removal | None:
     """The removal from these live builds that the brake would stop."""
-    values = _named(builds)
+    values = _values(builds)
     total, total_chunks = db.execute(f"select count(*), coalesce(sum(had), 0) from ({_CONFIRMED})", values).fetchone()
     removed, affected, chunks = db.execute(
         "select count(*) filter (where chunks is null), count(*), coalesce(sum(had - coalesce(chunks, 0)), 0) "
@@ -72,7 +72,7 @@ def brake(db: Database, live_builds: Sequence[str], allowed: int) -> None:
         return
     label = f"select nullif(max(label), '') from {_RECORDED} and family = lost.family"
     examples = f"select coalesce(({label}), family) from ({_LOST}) lost order by 1 limit 3"
-    names = ", ".join(name for (name,) in db.execute(examples, _named(live_builds)))
+    names = ", ".join(name for (name,) in db.execute(examples, _values(live_builds)))
     raise Brake(
         removal,
         f"{removal.sources} would be removed or lose most of their chunks; the index is unchanged. "
@@ -101,20 +101,20 @@ def brake_refusals(db: Database, sink: str, live_build: str, new_build: str, all
 
 def held_families(db: Database, root: BusRoot, builds: Sequence[str], limit: int = -1) -> list[HeldFamily]:
     """Families that are held: they stay in these builds unchanged, or stay missing. If the name of a source is
-    not recorded, it is read from the chunks, for the first hundred."""
+    not recorded, it is read from the chunks, for the first `_MAX_NAMED`."""
     label = f"select max(label) from {_RECORDED} and family = h.family"
     select = f"select h.*, coalesce(({label}), '') from ({_HELD}) h order by family limit :limit"
-    held = [HeldFamily(*row) for row in db.execute(select, _named(builds) | {"limit": limit})]
-    names = source_names(db, root, [each.family for each in held if not each.source][:_NAMED])
+    held = [HeldFamily(*row) for row in db.execute(select, _values(builds) | {"limit": limit})]
+    names = source_names(db, root, [each.family for each in held if not each.source][:_MAX_NAMED])
     return [replace(each, source=each.source or names.get(each.family, "")) for each in held]
 
 
 def held_by_reason(db: Database, builds: Sequence[str]) -> dict[str, int]:
     """How many families are held for each reason, the most frequent first."""
     select = f"select detail, count(*) from ({_HELD}) group by detail order by 2 desc, 1"
-    return dict(db.execute(select, _named(builds)).fetchall())
+    return dict(db.execute(select, _values(builds)).fetchall())
 
 
-def _named(builds: Sequence[str]) -> dict[str, str | int]:
-    """The value of `:builds`."""
+def _values(builds: Sequence[str]) -> dict[str, str | int]:
+    """The value of `:builds` in a statement."""
     return {"builds": orjson.dumps(list(builds)).decode()}

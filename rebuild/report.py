@@ -84,7 +84,7 @@ class RunOutcome:
 
     @contextmanager
     def noting_failure(self, name: str) -> Iterator[None]:
-        """Record an engine error in the block. The run continues without this sink."""
+        """Record an engine error that the block raises. The run continues without this sink."""
         try:
             yield
         except SinkError as error:

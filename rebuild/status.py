@@ -100,7 +100,7 @@ class BrokenPartition:
 
 @dataclass(frozen=True)
 class BusStatus:
-    """The bus: its counts as last read, and what has changed since."""
+    """The bus: its counts when it was last read, and what has changed since."""
 
     path: str
     found: bool
@@ -109,11 +109,11 @@ class BusStatus:
     chunks: int
     superseded: int
     pending: tuple[str, ...]
-    """Partitions that are new, changed or gone since they were last read, or were read with other rules: custom fields,
-    `require_source_checksum`, or the validation of another version."""
+    """Partitions that are new, changed or gone since they were last read, or were read with other rules: other custom
+    fields, another `require_source_checksum`, or another `RULES_VERSION`."""
     broken: tuple[BrokenPartition, ...]
     dated_ahead: tuple[str, ...]
-    """Partitions that are dated in the future: until then, other versions of their sources lose against them."""
+    """Partitions that are dated in the future: until then, other versions of their sources lose to them."""
 
 
 @dataclass(frozen=True)

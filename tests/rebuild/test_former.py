@@ -13,7 +13,7 @@ from sqlite_utils import Database
 from chunksink.chunkbus.canonical import text_hash
 from chunksink.chunkbus.identity import family_key
 from chunksink.chunkbus.store import write_transaction
-from chunksink.rebuild.catalog_rows import drop_former_texts, take_lines
+from chunksink.rebuild.catalog_rows import drop_former_texts, update_chunks
 from chunksink.rebuild.state import State
 from tests.support.home import counted_steps
 
@@ -22,7 +22,7 @@ Row = tuple[str, str, str]  # family, document, text
 
 def take_in(db: Database, partition: str, rows: Iterable[Row]) -> None:
     with write_transaction(db):
-        take_lines(db, partition, BytesIO(b"".join(line(*row) for row in rows)))
+        update_chunks(db, partition, BytesIO(b"".join(line(*row) for row in rows)))
 
 
 def line(parent_id: str, document_id: str, text: str) -> bytes:

@@ -12,7 +12,7 @@ import pytest
 
 import chunksink.sinks.meilisearch.reader as meilisearch_reader
 from chunksink.chunkbus.folder_partitions import FolderRoot
-from chunksink.rebuild.recall import GOAL, NEAREST, WORN, Recall
+from chunksink.rebuild.recall import GOAL, MAX_DELETED, NEAREST, Recall
 from chunksink.sinks.capabilities import SupportsNearest, SupportsReader
 from chunksink.sinks.chroma import ChromaSink, Server
 from chunksink.sinks.chroma.client import open_folder
@@ -185,10 +185,10 @@ def test_documents_unknown_to_the_catalog_do_not_count(known: Home, monkeypatch:
 
 def test_worn_graph_is_reported(known: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SomeReader, "vectors", 320)
-    assert (recall_of(known, "memory").deleted, recall_of(known, "memory").is_worn) == (0.5, False)
+    assert (recall_of(known, "memory").deleted, recall_of(known, "memory").is_slow) == (0.5, False)
     monkeypatch.setattr(SomeReader, "vectors", 1600)
-    assert recall_of(known, "memory").deleted == 0.9 > WORN
-    assert recall_of(known, "memory").is_worn
+    assert recall_of(known, "memory").deleted == 0.9 > MAX_DELETED
+    assert recall_of(known, "memory").is_slow
 
 
 def test_recall_of_an_incomplete_build_is_not_measured(known: Home) -> None:
