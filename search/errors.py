@@ -1,10 +1,10 @@
-"""Errors of search. Their messages are for the person who asks."""
+"""Search errors. Their messages are for the person who searches."""
 
 from chunksink.chunkbus.errors import ChunksinkError
 
 
 class SearchError(ChunksinkError):
-    """A problem of a search or an evaluation, for the person who started it."""
+    """A search or an evaluation failed. The message is for the person who started it."""
 
 
 class InvalidQuestion(SearchError):

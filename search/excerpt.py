@@ -35,7 +35,7 @@ _IS_LETTER = re.compile(LETTER).match
 _BETWEEN_WORDS = re.compile(rf"(?<={LETTER})(?:(?!{LETTER}).)+(?={LETTER})", re.DOTALL)
 SPACELESS = "\u0e00"  # most letters from here on have no spaces between words
 _LONG_TOKEN = re.compile(rf"[^\s{SPACELESS}-\U0010ffff]{{{_TOKEN + 1},}}")
-_SIGNS = re.compile(r"[\s`*#\[\]]+")
+_MARKUP = re.compile(r"[\s`*#\[\]]+")
 _OBSIDIAN = re.compile(
     r"\A\[![\w-]+\][+-]?[ \t]*"  # the type of a callout
     r"|!\[\[[^\[\]\n]+\]\]"  # an embedded file
@@ -89,7 +89,8 @@ def _words(token: Token) -> str:
 
 
 def _obsidian(state: StateInline, silent: bool) -> bool:
-    """An inline rule, applied only outside code. `silent`: the parser only looks for the end of a link; no match."""
+    """An inline rule, applied only outside code. It matches nothing if `silent`: the parser then only looks for the end
+    of a link."""
     found = _OBSIDIAN.match(state.src, state.pos, state.posMax) if state.env["obsidian"] and not silent else None
     if found is None:
         return False
@@ -155,9 +156,9 @@ def _part(text: str, at: int = 0) -> str:
 
 
 def _below_headings(text: str, document: Document) -> str:
-    headings = {_SIGNS.sub("", heading) for heading in (document.title or "", *document.headings)}
+    headings = {_MARKUP.sub("", heading) for heading in (document.title or "", *document.headings)}
     line, _, rest = text.partition("\n")
-    while rest.strip() and _SIGNS.sub("", line) in headings:
+    while rest.strip() and _MARKUP.sub("", line) in headings:
         text = rest.lstrip("\n")
         line, _, rest = text.partition("\n")
     return text
@@ -195,19 +196,19 @@ def _words_with_bounds(found: Sequence[Piece]) -> Iterator[tuple[bool, str, bool
             yield begins, word, ends
 
 
-def beginning(text: str, most: int) -> str:
-    """The first characters, up to `most`."""
-    if len(text) <= most:
+def beginning(text: str, length: int) -> str:
+    """The first characters, up to `length`."""
+    if len(text) <= length:
         return text
-    start = text[:most]
+    start = text[:length]
     words = start.rpartition(" ")[0]
-    return f"{words} …" if len(words) > most // 2 else f"{start}…"
+    return f"{words} …" if len(words) > length // 2 else f"{start}…"
 
 
-def ending(text: str, most: int) -> str:
-    """The last characters, up to `most`."""
-    if len(text) <= most:
+def ending(text: str, length: int) -> str:
+    """The last characters, up to `length`."""
+    if len(text) <= length:
         return text
-    end = text[-most:]
+    end = text[-length:]
     words = end.partition(" ")[2]
-    return f"… {words}" if len(words) > most // 2 else f"…{end}"
+    return f"… {words}" if len(words) > length // 2 else f"…{end}"

@@ -82,22 +82,22 @@ def parse_filters(written: Iterable[str], fields: FieldSet = NO_FIELDS) -> tuple
     most: dict[str, float] = {}
     periods: set[str] = set()
     for text in written:
-        name, sign, value = _parts(text)
+        name, operator, value = _parts(text)
         field = _known(name, known, fields)
-        if sign != "=" and not field.has_order:
+        if operator != "=" and not field.has_order:
             ordered = ", ".join(sorted(name for name, one in known.items() if one.has_order))
-            raise InvalidFilter(f"{name} supports only =, not {sign}. Fields with bounds: {ordered}")
+            raise InvalidFilter(f"{name} supports only =, not {operator}. Fields with bounds: {ordered}")
         if field.has_patterns and ("*" in value or "?" in value):
             patterns.setdefault(name, []).extend(unicode_forms(value))
             continue
         first, last = _range(name, field, value)
-        if sign == "=" and (name in periods or (first != last and name in values)):
+        if operator == "=" and (name in periods or (first != last and name in values)):
             raise InvalidQuestion(f"{name} cannot be in two periods: give one period, or use >= and <=")
-        if sign == "=" and first == last:
+        if operator == "=" and first == last:
             values.setdefault(name, []).extend(unicode_forms(value) if field.has_patterns else [first])
             continue
-        periods |= {name} if sign == "=" else set()
-        low, high = _bounds(field, sign, first, last)
+        periods |= {name} if operator == "=" else set()
+        low, high = _bounds(field, operator, first, last)
         if low is not None:
             least[name] = max(low, least.get(name, low))
         if high is not None:
@@ -116,11 +116,11 @@ def parse_filters(written: Iterable[str], fields: FieldSet = NO_FIELDS) -> tuple
 
 def parse_facets(written: str | Iterable[str] | None, fields: FieldSet = NO_FIELDS) -> tuple[str, ...]:
     """The fields to count, as documents name them. `written` is one field, several, or None."""
-    own = fields.facets()
+    custom = fields.facets()
     written = () if written is None else (written,) if isinstance(written, str) else written
     if not isinstance(written, Iterable):
         raise InvalidQuestion(f"facets must be a list of fields, not {written!r:.100}")
-    return tuple(_in_documents(_facet_name(name, fields, (*FILTERS, *own)), own) for name in written)
+    return tuple(_in_documents(_facet_name(name, fields, (*FILTERS, *custom)), custom) for name in written)
 
 
 def _facet_name(name: str, fields: FieldSet, known: Sequence[str]) -> str:
@@ -134,7 +134,7 @@ def _facet_name(name: str, fields: FieldSet, known: Sequence[str]) -> str:
 
 
 def _remedy(field: CustomField, option: str) -> str:
-    """How to enable an option. A sync is needed only if this is the first option that makes engines compare values."""
+    """How to enable an option. A sync is needed only if `filter`, `facet` and `sort` are all off for the field."""
     return f"set {option} = true in [fields.{field.name}]{'' if field.is_label else ', and sync'}"
 
 
@@ -229,10 +229,10 @@ def _parts(text: str) -> tuple[str, str, str]:
     match = _WRITTEN.fullmatch(text)
     if match is None:
         raise InvalidQuestion(f"{text!r:.200} is not a filter: {_HOW}")
-    name, sign, value = match[1], match[2], match[3].strip()
+    name, operator, value = match[1], match[2], match[3].strip()
     if not value:
         raise InvalidQuestion(f"the filter {text!r:.200} has no value: {_HOW}")
-    return name, sign, value
+    return name, operator, value
 
 
 def _range(name: str, field: FilterField, value: str) -> tuple[Any, Any]:
@@ -242,13 +242,13 @@ def _range(name: str, field: FilterField, value: str) -> tuple[Any, Any]:
     if field.type == "boolean":
         flag = values.flag(value)
         if flag is None:
-            raise InvalidQuestion(f"{name} is true or false, not {value!r:.100}")
+            raise InvalidQuestion(f"{name} must be true or false, not {value!r:.100}")
         return flag, flag
     if field.type == "number":
         number = values.number(value)
         if number is None or (field.is_whole and type(number) is not int):
-            kind = "whole numbers" if field.is_whole else "numbers"
-            raise InvalidQuestion(f"{name} is compared with {kind} of up to 15 digits, not with {value!r:.100}")
+            kind = "whole number" if field.is_whole else "number"
+            raise InvalidQuestion(f"{name} must be a {kind} of up to 15 digits, not {value!r:.100}")
         return number, number
     if field.field == "extension":
         value = value.removeprefix(".")
@@ -263,8 +263,8 @@ def _moments(name: str, value: str) -> tuple[int, int]:
         return _span(value)
     except ValueError:
         raise InvalidQuestion(
-            f"{name} is compared with times such as 2026, 2026-05, 2026-05-31, 2026-05-31T09:00:00+02:00 or with UTC "
-            f"seconds since 1970, not with {value!r:.100}"
+            f"{name} must be a time such as 2026, 2026-05, 2026-05-31 or 2026-05-31T09:00:00+02:00, or UTC seconds "
+            f"since 1970, not {value!r:.100}"
         ) from None
 
 
@@ -282,9 +282,9 @@ def _span(value: str) -> tuple[int, int]:
     return moment, moment
 
 
-def _bounds(field: FilterField, sign: str, first: float, last: float) -> tuple[float | None, float | None]:
+def _bounds(field: FilterField, operator: str, first: float, last: float) -> tuple[float | None, float | None]:
     """Inclusive bounds."""
-    match sign:
+    match operator:
         case "=":
             return first, last
         case ">=":

@@ -188,7 +188,7 @@ class Legs:
 
 
 def _without_patterns(filters: Sequence[Filter], keyword: KeywordLeg | None) -> Sequence[Filter]:
-    """Replace patterns, which vector stores do not support, by the matching sources of the keyword index."""
+    """Replace patterns, which vector stores do not support, with the matching sources of the keyword index."""
     patterns = [pattern for one in filters for pattern in one.like or ()]
     if not patterns:
         return filters

@@ -134,7 +134,7 @@ def mcp_server(
     usual_mode: Mode = "hybrid",
     fields: FieldSet = NO_FIELDS,
 ) -> MCPServer:
-    """`known_errors` mean that the index is not available. Apart from errors of search, any other exception is a bug.
+    """`known_errors` mean that the index is not available. Any other exception, except search errors, is a bug.
     `usual_mode` is the mode of a search that names none."""
 
     by_name = {name: one for name, one in filter_fields(fields).items() if name not in _NOT_DESCRIBED}

@@ -134,7 +134,7 @@ def replacements(legs: Legs, access: Access, question: Question, documents: Sequ
 
 
 def _introduction(document: Document, *, keep_hidden: bool) -> str | None:
-    """The text below the headings if it ends like an introduction, "" if there is none, None for other documents."""
+    """The text below the headings if it ends like an introduction, "" if there is no text below them, else None."""
     text = (document.text if keep_hidden else _HIDDEN.sub("", document.text)).rstrip()
     if not document.text or len(text) > _MAX_INTRODUCTION:
         return None

@@ -32,7 +32,7 @@ def notices(legs: Legs, question: Question, access: Access, queries: LegQueries,
     if later := [name for field in question.facets if (name := field.removeprefix(CUSTOM)) in legs.lacking]:
         yield f"No facets for {', '.join(later)} yet: [fields] has changed. Run `chunksink sync`."
     if order.not_reranked is not None:
-        yield "The hits are not ranked again, because the reranker failed."
+        yield "The hits were not reranked, because the reranker failed."
     phrases = phrases_of(question.text)
     among = " that passes the filters" if question.filters else ""
     empty = queries.answered and not order.placed
@@ -88,7 +88,7 @@ def _is_unused(field: str, visible: tuple[Filter, ...], reader: KeywordReader) -
 def _condition(one: Filter, fields: FieldSet) -> str:
     name = one.custom or one.field
     bounds = ((">=", one.at_least), ("<=", one.at_most))
-    shown = [f"{name}{sign}{fields.display_value(name, bound)}" for sign, bound in bounds if bound is not None]
+    shown = [f"{name}{operator}{fields.display_value(name, bound)}" for operator, bound in bounds if bound is not None]
     return " and ".join(shown) or f"the given {name}"  # without the values, which may be very long
 
 

@@ -21,7 +21,7 @@ _QUOTED = re.compile(
         ]
     )
 )
-_SIGNS = re.compile(f"[{_DOUBLE}{''.join(one for one, _ in _PAIRS)}\u300d\u300f]")
+_QUOTE_MARK = re.compile(f"[{_DOUBLE}{''.join(one for one, _ in _PAIRS)}\u300d\u300f]")
 MAX_PHRASE_HITS = 2_000
 """Of the documents that contain the phrases, the semantic leg compares at most this many with the query, since each
 vector must be read."""
@@ -50,7 +50,7 @@ class Phrases:
 
 def phrases_of(text: str) -> Phrases:
     """The quoted phrases of a query. Unpaired quotes are ignored, and so are quotes around punctuation alone."""
-    quoted = (_SIGNS.sub(" ", match[match.lastindex or 0]) for match in _QUOTED.finditer(text))
+    quoted = (_QUOTE_MARK.sub(" ", match[match.lastindex or 0]) for match in _QUOTED.finditer(text))
     return Phrases(tuple(dict.fromkeys(one for one in quoted if any(map(str.isalnum, one)))))
 
 
@@ -60,15 +60,15 @@ def keyword_query(text: str, spelling: Mapping[str, str] | None = None) -> str:
     Quotes around punctuation alone are removed. `spelling` replaces words outside phrases.
     """
     phrases = phrases_of(text)
-    if not phrases and not _SIGNS.search(text):
+    if not phrases and not _QUOTE_MARK.search(text):
         return respelled(text, spelling or {})
-    rest = respelled(_SIGNS.sub(" ", _QUOTED.sub(" " if phrases else _unquoted, text)), spelling or {})
+    rest = respelled(_QUOTE_MARK.sub(" ", _QUOTED.sub(" " if phrases else _unquoted, text)), spelling or {})
     return f"{phrases.query} {rest}" if phrases else rest if rest.strip() else text
 
 
 def without_quotes(text: str) -> str:
     """The query without quotes, so that the words of its phrases are searched one by one."""
-    return " ".join(_SIGNS.sub(" ", _QUOTED.sub(_unquoted, text)).split())
+    return " ".join(_QUOTE_MARK.sub(" ", _QUOTED.sub(_unquoted, text)).split())
 
 
 def respelled(text: str, spelling: Mapping[str, str]) -> str:

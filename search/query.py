@@ -103,7 +103,7 @@ def _page(legs: Legs, access: Access, order: Order, question: Question) -> tuple
     missing: list[Hit] = []
     hits: dict[str, SearchHit] = {}
     for hit in _grouped(legs, access, order, question, missing):
-        hits.setdefault(hit.document.id, hit)  # found both itself and as a replacement: the first place counts
+        hits.setdefault(hit.document.id, hit)  # a document may also replace another hit: the first place counts
         if len(hits) > question.last:
             break
     return list(hits.values())[question.offset : question.last], len(hits) > question.last, bool(missing)
@@ -113,8 +113,8 @@ def _grouped(legs: Legs, access: Access, order: Order, question: Question, missi
     """The hits in order. Vanished documents are added to `missing`.
 
     With `collapse` and without a sort order, hits of one part (`Order.parts`) with the same text become one hit. Copies
-    of a text usually follow each other. So the group of a part's last hit stays open for the next part, as do the
-    groups that begin after it. Parts do not depend on limit and offset, so groups do not either.
+    of a text usually follow each other, so the last hit's group also takes hits of the next part. To keep the order,
+    groups that begin below that group wait with it. Parts do not depend on limit and offset, so groups do not either.
     """
     folds_copies = question.collapse and question.sort is None  # a sorted list shows every source
     groups: dict[Hashable, list[tuple[Placed, Document]]] = {}

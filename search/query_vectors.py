@@ -99,7 +99,7 @@ class QueryModel:
         self._require_no_recent_failure()
         try:
             vector = self._compute(text)
-        except TextRefused:  # the model works; other queries may pass
+        except TextRefused:  # the model works; other queries may succeed
             raise
         except EmbeddingsError as error:
             self._failure = (monotonic(), error)
@@ -140,7 +140,7 @@ class QueryModel:
         """Start to load the model in the background while the caller opens its engines.
 
         If the model's OpenVINO graph does not exist yet, nothing is loaded: the first question makes the graph. That
-        takes long, and a user can interrupt a question, but not this thread.
+        takes a long time, and a user can interrupt a question, but not this thread.
         """
         if self._settings.endpoint is None and not self._prepared:
             self._prepared = True

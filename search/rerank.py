@@ -1,4 +1,4 @@
-"""Ranks the best hits of a search again, by a model that reads the query and each text together."""
+"""Reranks the best hits of a search with a model that reads the query and each text together."""
 
 import threading
 from collections.abc import Sequence

@@ -34,14 +34,14 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     modes: dict[Mode, Values]
 
 
-def compare(before: Mapping[Mode, Values], after: Mapping[Mode, Values], most_drop: float = inf) -> dict[str, Any]:
+def compare(before: Mapping[Mode, Values], after: Mapping[Mode, Values], max_drop: float = inf) -> dict[str, Any]:
     """Compare the primary metric of each mode, over the queries that both results have. Returns JSON.
 
-    `dropped` lists the modes whose mean dropped by more than `most_drop`. Raises `InvalidEvaluation` if a mode has no
+    `dropped` lists the modes whose mean dropped by more than `max_drop`. Raises `InvalidEvaluation` if a mode has no
     query in common.
     """
     modes = {mode: _compared(mode, before.get(mode, {}).get(PRIMARY, {}), after[mode][PRIMARY]) for mode in after}
-    dropped = [mode for mode, one in modes.items() if one["difference"]["mean"] < -most_drop - _ROUNDING]
+    dropped = [mode for mode, one in modes.items() if one["difference"]["mean"] < -max_drop - _ROUNDING]
     return {"metric": PRIMARY, "modes": modes, "dropped": dropped}
 
 

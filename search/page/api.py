@@ -98,7 +98,3 @@ class Api:
     async def ready(self, _request: Request) -> Response:
         found = await self._readiness.now()
         return json_response(asdict(found), found.code)
-
-
-def refused() -> Response:
-    return error_response(HttpProblem(401, "The token is missing or unknown. Send one: Authorization: Bearer TOKEN"))

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from chunksink.search.page.api import Api, ApiRoute, error_response, refused
+from chunksink.search.page.api import Api, ApiRoute, error_response
 from chunksink.search.page.callers import Sessions
 from chunksink.search.page.pages import HtmlPages
 from chunksink.search.page.readiness import Readiness
@@ -49,7 +49,9 @@ def make_app(site: Site) -> ASGIApp:
 
     def refuse(request: Request) -> Response:
         if _is_api(request):
-            return refused()
+            return error_response(
+                HttpProblem(401, "The token is missing or unknown. Send one: Authorization: Bearer TOKEN")
+            )
         query = request.url.query
         return pages.sign_in_form(request.url.path + (f"?{query}" if query else ""))
 

@@ -58,13 +58,13 @@ def _drawer(answer: Answer, hit: SearchHit, whole: float) -> Drawer:
     return Drawer(_reason(hit), tuple(bars), score_text(answer, hit), _how(answer))
 
 
-_FOUND_BY = {"keyword": "for its words", "semantic": "for its meaning", "engine": "by the engine"}
+_FOUND_BY = {"keyword": "by its words", "semantic": "by its meaning", "engine": "by the engine"}
 
 
 def _reason(hit: SearchHit) -> str:
     places = [f"{_FOUND_BY[leg]} (place {rank})" for leg, rank in hit.ranks.items()]
     words = ", ".join(dict.fromkeys(hit.highlights))
-    rerank = f" Ranked again: {rerank_text(hit.rerank)}." if hit.rerank is not None else ""
+    rerank = f" Reranked: {rerank_text(hit.rerank)}." if hit.rerank is not None else ""
     return f"Found {' and '.join(places)}{f'. Matching words: {words}' if words else ''}.{rerank}"
 
 

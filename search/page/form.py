@@ -20,8 +20,8 @@ class Parameter:
     name: str
     kind: Kind
     meaning: str
-    least: int = 0
-    most: int | None = None
+    minimum: int = 0
+    maximum: int | None = None
 
 
 # The names are those of the fields of `SearchForm`.
@@ -103,8 +103,8 @@ class SearchForm:
             if value != getattr(_DEFAULTS, parameter.name) and value is not None
         ]
         # An address cannot contain a lone surrogate.
-        sign = "&" if "?" in path else "?"
-        return f"{path}{sign}{urlencode(pairs, errors='replace')}" if pairs else path
+        separator = "&" if "?" in path else "?"
+        return f"{path}{separator}{urlencode(pairs, errors='replace')}" if pairs else path
 
     def without(self, condition: str) -> str:
         """The address without one of the filters."""
@@ -155,10 +155,10 @@ def _value(parameter: Parameter, values: list[str]) -> Any:
             return last
         case "number":
             number = int(written) if written.isascii() and written.isdigit() and len(written) < 10 else -1
-            least, most = parameter.least, parameter.most
-            if number < least or (most is not None and number > most):
-                upwards = f"{least} or more" if most is None else f"{least} to {most}"
-                raise InvalidQuestion(f"{parameter.name} must be a whole number, {upwards}, not {written!r:.100}")
+            low, high = parameter.minimum, parameter.maximum
+            if number < low or (high is not None and number > high):
+                allowed = f"{low} or more" if high is None else f"{low} to {high}"
+                raise InvalidQuestion(f"{parameter.name} must be a whole number, {allowed}, not {written!r:.100}")
             return number
         case "yes or no":
             if (found := _YES_NO.get(written.lower())) is None:

@@ -89,8 +89,8 @@ def _parameter(parameter: Parameter, listed: Mapping[str, list[str]]) -> dict[st
 
 def _schema(parameter: Parameter) -> dict[str, Any]:
     if parameter.kind == "number":
-        bounds = {"minimum": parameter.least, **({"maximum": parameter.most} if parameter.most is not None else {})}
-        return {"type": "integer", **bounds}
+        bounds = {"minimum": parameter.minimum, "maximum": parameter.maximum}
+        return {"type": "integer", **{name: bound for name, bound in bounds.items() if bound is not None}}
     if parameter.kind == "yes or no":
         return {"type": "boolean", "default": False}
     if parameter.kind == "list":

@@ -87,8 +87,8 @@ class HtmlPages:
     def _search(self, caller: Caller, form: SearchForm) -> tuple[Answer | None, str]:
         """The answer (None if the form is empty), and when the index was last updated."""
         access = caller.access(form.tenant, required=self._site.tenants_required)
-        own = [f"{CUSTOM}{name}" for name in self._site.fields.choices()]
-        question = form.question(self._site.fields, (*views.FACETS, *own, IN_EVERY_DOCUMENT))
+        custom = [f"{CUSTOM}{name}" for name in self._site.fields.choices()]
+        question = form.question(self._site.fields, (*views.FACETS, *custom, IN_EVERY_DOCUMENT))
         answer = None if form.is_empty else self._site.search(question, access, caller)
         return answer, self._site.service.updated_at()
 

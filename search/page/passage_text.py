@@ -23,7 +23,7 @@ _TOP_HEADING = 2
 
 
 def as_html(text: str, found: Sequence[str], *, markdown: bool) -> Markup:
-    """HTML in the text is escaped, images are replaced by their words, and only links to the web stay links."""
+    """Escapes HTML in the text, shows the alternative text of images, and keeps only web and e-mail links."""
     pattern = _pattern(found)
     if not markdown:
         return _with_marks(text, pattern)

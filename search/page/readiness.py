@@ -38,7 +38,7 @@ class Readiness:
 
     def __init__(self, site: Site) -> None:
         self._site = site
-        self._workers = Workers(threads=1, most_waiting=1, seconds=600)
+        self._workers = Workers(threads=1, max_waiting=1, seconds=600)
         self._asking: asyncio.Task[Health] | None = None
         self._latest = Health("starting", "starting")
         self._began = 0.0

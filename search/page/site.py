@@ -73,7 +73,7 @@ class Outages:
 @dataclass(frozen=True)
 class Site:
     """`unready` are errors that mean "not available yet" or "not available now". One of them, `unbuilt`, means that
-    there is no index yet. Apart from errors of search and overload, any other error is a bug.
+    there is no index yet. Any other error, except search errors and overload, is a bug.
 
     `source_url` is put before relative sources to make links. `usual_mode` is the mode of questions that name none.
     Without `metrics` nothing is counted.
@@ -108,7 +108,7 @@ class Site:
         return answer
 
     def search(self, question: Question, access: Access, caller: Caller) -> Answer:
-        """Answer a reader's question, and count it. Only callers who may see everything get the reasons of failures."""
+        """Answer a reader's question, and count it. Only callers who may see everything get reasons for failures."""
         answer = self._counted(question, access)
         if caller.sees_all:
             return answer
@@ -135,7 +135,7 @@ class Site:
     def problem(self, error: Exception, caller: Caller) -> "HttpProblem":
         """The response to an error; unknown errors are raised again.
 
-        Messages of engines may name addresses and folders, so only callers who may see everything get them.
+        Engine messages may name addresses and folders, so only callers who may see everything get them.
         """
         if isinstance(error, NotYours):
             return HttpProblem(403, str(error))

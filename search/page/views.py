@@ -75,7 +75,8 @@ def pieces_of(hit: SearchHit) -> tuple[Piece, ...]:
     """The excerpt of a hit. Without found words it is one line."""
     pieces = excerpt(hit.snippet, hit.document)
     if not any(piece.match for piece in pieces):
-        return (Piece(_line(pieces)),)
+        line = " ".join("".join(piece.text for piece in pieces).split())
+        return (Piece(beginning(line, _SHOWN_CHARACTERS)),)
     return (replace(pieces[0], text=ending(pieces[0].text, BEFORE)), *pieces[1:])
 
 
@@ -139,7 +140,7 @@ def facet_views(answer: Answer, form: SearchForm, custom: Sequence[str]) -> list
     for field, label in {**FACETS, **{name: label_of(name) for name in custom}}.items():
         choices = []
         for value in answer.facets.get(field, [])[:_VALUES]:
-            # Not `value_text`: it writes midnight as a day, and filters on a field accept several times but one day.
+            # Not `value_text`: it writes midnight as a day, and a field accepts several exact times but only one day.
             text = str(value.value).lower() if isinstance(value.value, bool) else str(value.value)
             condition = f"{field}={' ' if text.startswith('=') else ''}{text}"  # `==` is not an operator
             choices.append(Choice(value_text(value.value), condition, value.families, condition in form.filter))
@@ -214,7 +215,3 @@ def ago(moment: str) -> str:
             number = int(seconds // size)
             return f"{counted(number, noun)} ago"
     return "just now"
-
-
-def _line(pieces: Sequence[Piece]) -> str:
-    return beginning(" ".join("".join(piece.text for piece in pieces).split()), _SHOWN_CHARACTERS)

@@ -23,9 +23,9 @@ class Overloaded(Exception):
 class Workers:
     """Runs calls in a bounded pool of threads."""
 
-    def __init__(self, threads: int = THREADS, most_waiting: int = MAX_WAITING, seconds: float = SECONDS) -> None:
+    def __init__(self, threads: int = THREADS, max_waiting: int = MAX_WAITING, seconds: float = SECONDS) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="answers")
-        self._most = threads + most_waiting
+        self._max_busy = threads + max_waiting
         self._seconds = seconds
         self._busy = 0
 
@@ -34,7 +34,7 @@ class Workers:
 
         After a timeout the thread still finishes its work.
         """
-        if self._busy >= self._most:
+        if self._busy >= self._max_busy:
             raise Overloaded("Too many searches are waiting. Please try again in a moment.")
         self._busy += 1
         future = asyncio.get_running_loop().run_in_executor(self._pool, partial(work, *arguments, **named))

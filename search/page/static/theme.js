@@ -1,4 +1,4 @@
-// Runs before the first paint, so that a chosen theme does not flash. The class `js` marks that scripts run.
+// Runs before the first paint: otherwise the page flashes in the other theme. The class `js` marks that scripts run.
 "use strict";
 document.documentElement.classList.add("js");
 try {

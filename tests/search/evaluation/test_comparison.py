@@ -26,11 +26,11 @@ def test_comparison_matches_a_manual_calculation() -> None:
     assert compare({"hybrid": {"nDCG@10": before}}, {"hybrid": {"nDCG@10": after}})["dropped"] == []
 
 
-@pytest.mark.parametrize(("most_drop", "dropped"), [(0.1, []), (0.0999, ["keyword"])])
-def test_drop_equal_to_the_limit_is_allowed(most_drop: float, dropped: list[str]) -> None:
+@pytest.mark.parametrize(("max_drop", "dropped"), [(0.1, []), (0.0999, ["keyword"])])
+def test_drop_equal_to_the_limit_is_allowed(max_drop: float, dropped: list[str]) -> None:
     """Although 0.3 - 0.2 is a little less than 0.1 in binary."""
     before, after = {"nDCG@10": {"a": 0.3, "b": 0.3}}, {"nDCG@10": {"a": 0.2, "b": 0.2}}
-    assert compare({"keyword": before}, {"keyword": after}, most_drop)["dropped"] == dropped
+    assert compare({"keyword": before}, {"keyword": after}, max_drop)["dropped"] == dropped
 
 
 def test_at_most_five_queries_are_named() -> None:
