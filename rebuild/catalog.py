@@ -3,7 +3,7 @@
 `family_versions.decide` chooses the version of each family that counts. This module queries the result.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -206,13 +206,18 @@ class Catalog:
         ).fetchone()
         return RetireReport(*row)
 
-    def families(self, keys: Sequence[str]) -> Iterator[CurrentFamily]:
-        """These families as the index must have them, in the order of the files."""
-        rows = self._db.execute(
-            "select family, partition, reading_id, offset, length, line from family_chunk "
-            f"where family in ({marks(keys)}) order by partition, first_offset, family, offset",
-            list(keys),
-        ).fetchall()  # while a query is open, SQLite rejects writes if another connection has written since
+    def families(self, keys: Sequence[str] | None = None) -> Iterator[CurrentFamily]:
+        """These families (default: all) as the index must have them, in the order of the files."""
+        rows_of, values = "current_chunk", []
+        if keys is not None:
+            rows_of, values = f"family_chunk where family in ({marks(keys)})", list(keys)
+        rows: Iterable[Any] = self._db.execute(
+            f"select family, partition, reading_id, offset, length, line from {rows_of} "
+            "order by partition, first_offset, family, offset",
+            values,
+        )
+        if keys is not None:  # while a query is open, SQLite rejects writes if another connection has written since
+            rows = list(rows)
         for (family, partition, reading_id), members in groupby(rows, key=lambda row: row[:3]):
             chunks = tuple(FamilyChunk(Place(offset, length), line) for *_, offset, length, line in members)
             yield CurrentFamily(family, partition, reading_id, chunks)

@@ -140,8 +140,8 @@ class FamilyReader:
         """Record the hashes of these families."""
         self._catalog.note_hashes([part.hashed for part in self.families(keys) if part.last])
 
-    def families(self, keys: Sequence[str]) -> Iterator[FamilyDocuments]:
-        """The current versions of these families; large ones in parts. Raises PartitionChanged if the chunks
+    def families(self, keys: Sequence[str] | None = None) -> Iterator[FamilyDocuments]:
+        """The current versions of these families, or of all; large ones in parts. Raises PartitionChanged if the chunks
         differ from the catalog."""
         with ExitStack() as stack:
             reader: PartitionReader | None = None

@@ -47,11 +47,11 @@ def test_touched_files_are_read_once_and_change_nothing(
 ) -> None:
     """File times are compared with each other, never with a clock. A changed time alone is no change of content."""
     commit(root, "p1", source("docs/a.md", "a"))
-    (before,) = probe.refresh().families()
+    (before,) = probe.refresh().catalog.families()
     for path, moment in ((root.chunks_file("p1"), 0), (root.manifest_file("p1"), 4_000_000_000)):
         os.utime(path, (moment, moment))
         opened_files.clear()
-        assert probe.refresh().families() == [before]
+        assert list(probe.refresh().catalog.families()) == [before]
         assert set(opened_files) == {"p1"}
         opened_files.clear()
         probe.refresh()

@@ -58,7 +58,9 @@ def test_last_source_checksum_in_a_partition_wins(root: FolderRoot, probe: Catal
     assert probe.catalog.counts() == CatalogCounts(families=2, chunks=2, superseded=1)
     with PartitionReader(root, "p1") as reader:
         texts = [
-            orjson.loads(reader.line(chunk.place))["text"] for family in probe.families() for chunk in family.chunks
+            orjson.loads(reader.line(chunk.place))["text"]
+            for family in probe.catalog.families()
+            for chunk in family.chunks
         ]
     assert texts == ["between", "new"]
 
@@ -68,7 +70,7 @@ def test_families_are_complete_and_in_file_order(root: FolderRoot, probe: Catalo
     a, b = source("docs/b.md", "b0", "b1", "b2"), source("docs/a.md", "a0", "a1", "a2")
     commit(root, "p1", [a[0], b[0], a[1], b[2], a[2], b[1]])
     commit(root, "p0", source("docs/z.md", "z0"))
-    found = probe.refresh().families()
+    found = list(probe.refresh().catalog.families())
     assert [family.family for family in found] == [parent_of("docs/z.md"), B, A]
     texts = []
     for family in found:

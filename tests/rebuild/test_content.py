@@ -203,9 +203,9 @@ def test_hashes_from_an_outdated_read_are_not_recorded(root: FolderRoot, probe: 
         return probe.state.db.execute("select family_hash from current").fetchall()
 
     commit(root, "p1", source("docs/a.md", "a"))
-    (before,) = probe.refresh().families()
+    (before,) = probe.refresh().catalog.families()
     commit(root, "p1", source("docs/a.md", "a, edited", version="2"))
-    (now,) = probe.refresh().families()
+    (now,) = probe.refresh().catalog.families()
     probe.catalog.note_hashes([(now.family, before.reading_id, "old hash")])
     assert noted() == [(None,)]
     probe.catalog.note_hashes([(now.family, now.reading_id, "hash")])

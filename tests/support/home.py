@@ -16,7 +16,7 @@ from chunksink.embeddings.encoder import Vectors
 from chunksink.embeddings.pool import EncoderPool
 from chunksink.embeddings.settings import EncoderSettings
 from chunksink.embeddings.vectors import EmbedReport
-from chunksink.rebuild.catalog import Catalog, CurrentFamily, HeldFamily
+from chunksink.rebuild.catalog import Catalog, HeldFamily
 from chunksink.rebuild.embedder import DocumentEmbedder, Embedders
 from chunksink.rebuild.families import FamilyReader
 from chunksink.rebuild.flip import live_generation
@@ -114,12 +114,9 @@ class CatalogProbe:
         Intake(self._root, self.state).refresh()
         return self
 
-    def families(self) -> list[CurrentFamily]:
-        return list(self.catalog.families([key for (key,) in self.state.db.execute("select family from current")]))
-
     def current(self) -> dict[str, str]:
         """Maps each family to the partition from which it is taken."""
-        return {family.family: family.partition for family in self.families()}
+        return {family.family: family.partition for family in self.catalog.families()}
 
 
 @dataclass(frozen=True)
