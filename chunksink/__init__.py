@@ -20,8 +20,9 @@ def open(path_or_config: "str | Path | Config | None" = None, **settings: Any) -
     """Open the index of a configuration: a file, a folder with `chunksink.toml`, or a `Config`.
 
     The default is the file that `CHUNKSINK_CONFIG` names, else the one in the current folder. Without a file every
-    setting has its default. `settings` override file and environment, as flags do. Relative paths are
-    resolved from the file's folder; those in `settings` and the environment, from the current folder of this call.
+    setting has its default. `settings` override file and environment, as flags do. Relative paths in
+    a file start at its folder. Those in `settings`, the environment or a `Config` start at the folder in which this is
+    called, even if the process changes its folder later.
     """
     from chunksink.index import Index
     from chunksink.settings.config import Config

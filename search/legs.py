@@ -33,7 +33,8 @@ REMEDY = "run `chunksink sync` if such a sink is configured"
 
 PhraseHits = Sequence[Hit] | None
 """The documents that contain all quoted phrases, at most `MAX_PHRASE_HITS`. None if the query has no phrases, if only
-the keyword leg is asked, or if keyword search is not available."""
+the keyword leg is asked, or if keyword search is not available or answers from another
+build."""
 
 _DEPTH_FACTOR = 4
 

@@ -140,7 +140,8 @@ def facet_views(answer: Answer, form: SearchForm, custom: Sequence[str]) -> list
     for field, label in {**FACETS, **{name: label_of(name) for name in custom}}.items():
         choices = []
         for value in answer.facets.get(field, [])[:_VALUES]:
-            # Not `value_text`: it writes midnight as a day, and a field accepts several exact times but only one day.
+            # Not `value_text`: it writes midnight as a day, which a filter reads as a period. A filter accepts several
+            # exact times as alternatives, but only one period.
             text = str(value.value).lower() if isinstance(value.value, bool) else str(value.value)
             condition = f"{field}={' ' if text.startswith('=') else ''}{text}"  # `==` is not an operator
             choices.append(Choice(value_text(value.value), condition, value.families, condition in form.filter))

@@ -54,7 +54,9 @@ class SinkConformance:
 
     @pytest.fixture
     def connect(self) -> Connect:
-        raise NotImplementedError("define the fixture `connect`: a function that opens the sink on the same storage")
+        raise NotImplementedError(
+            "define the fixture `connect`: a function that opens the sink, always on the same storage"
+        )
 
     @pytest.fixture
     def sink(self, connect: Connect) -> Iterator[Sink]:

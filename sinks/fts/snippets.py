@@ -58,7 +58,8 @@ def of_long(text: str, expression: str) -> tuple[Piece, ...]:
 def around(text: str, patterns: Sequence[str], fold: Callable[[str], str] | None = None) -> tuple[Piece, ...]:
     """The text around the first match of the longest pattern that matches, else its beginning. All matches are marked.
 
-    With `fold`, patterns are compared with the folded text. In an ASCII text `fold` may change only the case.
+    With `fold`, patterns are compared with the folded text. `fold` may change ASCII characters only in
+    case, and others freely.
     """
     patterns = sorted(patterns, key=len, reverse=True)
     plain, places = _folded(text, fold)

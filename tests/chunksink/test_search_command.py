@@ -356,7 +356,7 @@ def test_configured_reranker_decides_the_order(both: Shell) -> None:
         ended = both("search", "boat cat", "--explain", "--json")
         scores = [hit["explain"]["rerank"]["score"] for hit in ended.json["hits"][:3]]
         assert scores == sorted(scores, reverse=True)
-        assert both("search", "boat cat", "--explain").out.count("rerank: ") == len(scores)
+        assert both("search", "boat cat", "--explain").out.count("rerank: the reranker's score ") == len(scores)
     ended = both("search", "boat cat", "--json")
     assert ended.code == Exit.OK
     assert ended.json["hits"]

@@ -211,7 +211,7 @@ def _problems(report: IngestReport) -> Iterator[str]:
         line = "" if failure.line is None else f":{failure.line}"
         yield f"{failure.code} {printable(failure.source_uri)}{line} {printable(failure.reason)}"
     for rest in more(report.failed, _SHOWN_FAILURES):
-        yield f"and {rest}; `chunksink ledger --status failed` lists them"
+        yield f"and {rest}: see `chunksink runs {report.run_id}`"
 
 
 def _headline(report: IngestReport, root: str) -> str:

@@ -80,6 +80,7 @@ def test_every_choice_of_the_page_leads_to_as_many_hits_as_it_counts(client: Tes
     page = client.get("/?q=cat&mode=keyword").text
     choices = re.findall(r'name="filter" value="([^"]*)"><span dir="auto">[^<]*</span> <small>(\d+)</small>', page)
     assert "project= =b & c" in [unescape(condition) for condition, _ in choices]
+    assert {condition.partition("=")[0] for condition, _ in choices} >= {"project", "due", "open"}
     for condition, number in choices:
         assert len(asked(client, mode="keyword", filter=unescape(condition))["hits"]) == int(number)
 
