@@ -55,8 +55,8 @@ class Stored:
     """One document as stored in the engine. A missing hash is "".
 
     With `content=True` a scan also reads `document` and computes both hashes from it. If the content is not in our
-    form, `document` is None and the hashes are "", so that the document counts as changed. A sink that stores no text returns the stored hash of
-    the text. With `vectors=True` a scan reads `vector`.
+    form, `document` is None and the hashes are "", so that the document counts as changed. A sink that stores no text
+    returns the stored hash of the text. With `vectors=True` a scan reads `vector`.
     """
 
     id: str

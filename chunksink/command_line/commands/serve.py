@@ -70,8 +70,9 @@ def command(shared: SharedOptions, host: str, port: int, names: tuple[str, ...],
 
     It follows syncs, rebuilds and rollbacks of other processes. Without tokens in the configuration, anyone on this
     machine may search, and only a loopback address is possible. With tokens, each request needs one, except
-    /readyz, /healthz and the page to sign in. A token is for one tenant or for all. /readyz reports whether searches are answered, /healthz
-    that the server runs, /status what is in the index, /metrics all of this for Prometheus (extra `metrics`).
+    /readyz, /healthz and the page to sign in. A token is for one tenant or for all. /readyz reports whether searches
+    are answered, /healthz that the server runs, /status what is in the index, /metrics all of this for Prometheus
+    (extra `metrics`).
 
     \b
     Examples:
