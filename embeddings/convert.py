@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 MIN_COSINE = 0.9999
-LEAST_COSINE_IN_INT8 = 0.9
+MIN_COSINE_IN_INT8 = 0.9
 _NORM_TOLERANCE = 0.01
 _WATCH_SECONDS = 0.5
 _JOINED_LINES = 6
@@ -105,7 +105,7 @@ def quantize(source: Path, target: Path) -> None:
     openvino.save_model(graph, target / GRAPH_FILE, compress_to_fp16=False)
     shutil.copyfile(source / TOKENIZER_FILE, target / TOKENIZER_FILE)
     (target / RECORD).write_bytes(msgspec.json.encode(form))
-    _compare(_vectors(target, form, texts), _vectors(source, form, texts), LEAST_COSINE_IN_INT8)
+    _compare(_vectors(target, form, texts), _vectors(source, form, texts), MIN_COSINE_IN_INT8)
 
 
 def sample_texts() -> list[str]:

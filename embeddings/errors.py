@@ -99,4 +99,5 @@ class CacheOutOfResources(CacheUnavailable):
 
 
 class SegmentUnreadable(CacheError):
-    """The file is not a vector segment, or is missing, damaged or too new; export it again, or delete it."""
+    """The file is not a vector segment, or is missing or damaged: export it again, or delete it. If a newer chunksink
+    wrote it, upgrade chunksink."""

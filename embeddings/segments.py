@@ -144,7 +144,7 @@ def import_segments(
     """Adds the vectors of these segments, or of all in the storage, to the cache.
 
     A segment that was imported before is skipped. Every batch of rows is one transaction. A row that fails its check
-    is left out, and so is a damaged file. A vector is never replaced by a less precise one.
+    is left out, and so is an unusable file. A vector is never replaced by a less precise one.
     """
     report = ImportReport()
     known = _known(cache)

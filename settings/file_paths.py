@@ -43,7 +43,8 @@ def expand_user(path: str) -> str:
 
 
 def folder_inside_bus(chunks: str, home: str, sinks: Mapping[str, Mapping[str, Any]]) -> tuple[str, str] | None:
-    """The first of `home` and the sinks whose folder is the bus root or inside a folder of the bus; and a message."""
+    """The first of `home` and the sinks whose folder is the bus root, or inside a folder that only the bus uses; and a
+    message about it. None if there is none."""
     if is_bucket(chunks):
         return None
     places = {"home": home} | {

@@ -335,7 +335,7 @@ def import_command(shared: SharedOptions, place: str, as_json: bool) -> int:
     """Add the vectors that `cache export` wrote to PLACE to the cache.
 
     PLACE is a folder or the address of a bucket. Files that were imported before are skipped. Every vector is checked,
-    and none replaces a more precise one. Exits with 4 if a file or a vector is damaged and was left out.
+    and none replaces a more precise one. Exits with 4 if a file or a vector is unusable and was left out.
 
     \b
     Examples:

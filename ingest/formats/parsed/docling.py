@@ -132,7 +132,7 @@ class _Tree:
 
     def _node(self, ref: Ref) -> Node:
         if ref.pointer not in self._nodes:
-            raise RecordRefused(findings.WRONG_TYPE, f"refers to {ref.pointer:.100}, which does not exist in the file")
+            raise RecordRefused(findings.WRONG_TYPE, f"refers to {ref.pointer:.100}, which is not in its document")
         return self._nodes[ref.pointer]
 
 
