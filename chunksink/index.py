@@ -5,8 +5,8 @@
 
 Each run leaves a record below `<home>/runs/`; `status`, `why`, `doctor` and searches leave none. An encoder that a run
 has loaded stays loaded for the next one. `plan` and every run that writes to the engines hold the writer's lock. A
-rebuild releases it after each batch. `verify` holds it while it reads the chunks and, if it finds differences, while it
-compares again.
+rebuild releases it after each batch. `verify` holds it while it reads the chunks. If it finds differences and another
+run has written meanwhile, it compares again under the lock.
 """
 
 import os
@@ -253,7 +253,7 @@ class Index(AbstractContextManager["Index", None]):
         return replace(explanation, cached_vector=cached_vector(config, live.model, explanation.vector_key))
 
     def doctor(self) -> list[Check]:
-        """Whether this machine, the chunks, the home, the engines and the model are fit for a run."""
+        """Whether this machine, the chunks, the home, the engines and the model are ready for a run."""
         return list(examine(lambda: self.config))
 
     def prove(self, *, deep: bool = False) -> dict[str, Any]:

@@ -40,7 +40,7 @@ class LiveSearch:
     """Answers from the live generation, for any number of threads. The last user of an old view closes it."""
 
     def __init__(self, config: Config, *, every_seconds: float = 0.0, needed: Collection[str] | None = None) -> None:
-        """Checks for changes by other processes at most every `every_seconds`, since reopening vectors takes a moment.
+        """Checks for changes by other processes at most once in `every_seconds`, as reopening vectors takes a moment.
 
         `needed` names legs of a search (keyword, semantic, engine): sinks are opened, in the order of the
         configuration, until they offer all of these.
@@ -97,7 +97,7 @@ class LiveSearch:
             return view.generation.created_at if self._update is None else self._update.started_at
 
     def close(self) -> None:
-        """Close permanently. Running questions are still answered."""
+        """Close permanently. Searches under way are still answered."""
         self._closed = True
         with self._update_lock:
             self._view.close()

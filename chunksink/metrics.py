@@ -82,7 +82,7 @@ class HomeCollector(Collector):
         times = {depth: now - age for depth, (age, _) in verified.items() if age is not None}
         yield _gauge("last_verify_timestamp_seconds", "Start of the last verify of the live builds.", times, "depth")
         good = {depth: verdict in NO_DRIFT for depth, (_, verdict) in verified.items() if verdict is not None}
-        yield _gauge("last_verify_success", "Whether that verify found no drift.", good, "depth")
+        yield _gauge("last_verify_success", "Whether the last verify of the live builds found no drift.", good, "depth")
         yield _gauge("drift", "Whether differences were found and not repaired since.", fresh.has_drift)
 
     def _work(self, status: HomeStatus) -> Iterator[Metric]:
@@ -92,7 +92,7 @@ class HomeCollector(Collector):
         vectors = {part: totals.get(("vectors", part), 0.0) for part in ("computed", "reused")}
         yield _counter("vectors", "Vectors that runs computed, or took from the cache.", vectors, "origin")
         yield _counter("tokens", "Tokens in the texts whose vectors were computed.", totals.get(("tokens", ""), 0.0))
-        cost = "Price of these tokens at the endpoint, in the currency of token_price."
+        cost = "Price of the embedded tokens at the endpoint, in the currency of token_price."
         yield _counter("cost", cost, totals.get(("cost", ""), 0.0))
         seconds = defaultdict[tuple[str, str], float](float)
         for (kind, part), amount in totals.items():
@@ -118,7 +118,7 @@ class HomeCollector(Collector):
 def _state(status: HomeStatus) -> Iterator[Metric]:
     bus = status.bus
     yield _gauge("families_desired", "Sources in the chunks, as last read.", bus.families)
-    yield _gauge("chunks_desired", "Chunks of these sources.", bus.chunks)
+    yield _gauge("chunks_desired", "Chunks that the index should have, as last read.", bus.chunks)
     yield _gauge("families_superseded", "Older versions of sources, which are not indexed.", bus.superseded)
     yield _gauge("families_held", "Sources kept unchanged because their chunks are missing or invalid.", status.held)
     for name, help, value in _SINK_METRICS:
@@ -152,9 +152,9 @@ def _last_runs(runs: Sequence[RunRecord]) -> Iterator[Metric]:
     began = {name: datetime.fromisoformat(run.started_at).timestamp() for name, run in last.items()}
     yield _gauge("last_run_timestamp_seconds", "Start of the last finished run.", began, "command")
     done = {name: run.status in _DONE for name, run in last.items()}
-    yield _gauge("last_run_success", "Whether that run was able to do its work.", done, "command")
+    yield _gauge("last_run_success", "Whether the last finished run was able to do its work.", done, "command")
     took = {name: run.seconds for name, run in last.items() if run.seconds is not None}
-    yield _gauge("last_run_duration_seconds", "How long that run took.", took, "command")
+    yield _gauge("last_run_duration_seconds", "Duration of the last finished run.", took, "command")
 
 
 def _gauge(name: str, help: str, values: _Values, *labels: str) -> Metric:

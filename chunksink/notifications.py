@@ -30,9 +30,9 @@ class Watched:
 
 @contextmanager
 def notifying(config: Config, command: str) -> Iterator[Watched]:
-    """Run `on_failure` after a failed run, and `on_drift` after a `verify` that found drift. `NO_FAILURES`, such as
-    another run's lock, do not count as failures. The run has released its locks by then. Problems of the two commands
-    are logged as warnings."""
+    """Run `on_failure` after a failed run, and `on_drift` after a `verify` that found drift. Errors in
+    `NO_FAILURES`, such as HomeLocked, do not count as failures. The run has released its locks by then. Problems of the
+    two commands are logged as warnings."""
     run = Watched()
     try:
         yield run

@@ -90,7 +90,7 @@ def _legs(
             if readable is None:
                 continue
             reader = stack.enter_context(closing(with_circuit_breaker(readable.reader(build_id))))
-        except (SinkError, ConfigError) as error:  # the other sinks answer
+        except (SinkError, ConfigError) as error:  # the other sinks may still answer
             failed[name] = str(error)
             continue
         if KEYWORD not in legs and (keyword := capability(reader, KeywordReader)) is not None:

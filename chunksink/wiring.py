@@ -120,8 +120,8 @@ def open_intake(config: Config, state: State, log: RunLog | None = None, workers
 
 
 def require_chunks(root: BusRoot, home: Path) -> BusRoot:
-    """InvalidBus if the folder had partitions before and is gone; NotABusRoot if it never had any, or if the path is a
-    mistake."""
+    """InvalidBus if the folder is gone and had partitions before. NotABusRoot if it never had any, or if the path
+    cannot be a bus root, such as a file."""
     try:
         return root.require()
     except NotABusRoot as error:
@@ -200,7 +200,7 @@ def existing_cache(config: Config, *, replace_damaged: bool = False) -> Iterator
 
 
 def cached_vector(config: Config, model: ModelInfo, key: str) -> dict[str, Any] | None:
-    """The `ref` and the facts of a vector, without its numbers; None if it, or the whole cache, is missing."""
+    """The `ref`, dimension, precision and text length of a cached vector; None if it, or the cache, is missing."""
     from chunksink.embeddings.stats import show
 
     if not cache_file(config.home_path).exists():
@@ -272,8 +272,8 @@ def _open_sinks(
 
 
 def _open_compute(config: Config, stack: ExitStack) -> "Compute | None":
-    """Where a run gets vectors before it computes the missing ones: workers on Ray, or vector segments. None if there
-    are neither."""
+    """Workers on Ray, or existing vector segments; None if there are neither. The run itself computes the vectors that
+    these do not provide."""
     if config.engine == "ray":
         from chunksink.compute.ray import RayCompute
 

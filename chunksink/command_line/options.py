@@ -184,7 +184,7 @@ def config_from(shared: SharedOptions, *, uses_sinks: bool = True, **flags: Any)
     kept = keep_live_sinks(config) if uses_sinks else config
     unused = sorted(config.sink.keys() - {*kept.sinks})
     if uses_sinks and config.origin.has_default_sinks and unused and MEILI_URL not in os.environ:
-        note(f"note: {unused[0]} has options, but is not used: no setting names it in `sinks`", severity="warning")
+        note(f"note: {unused[0]} has options, but is not used: `sinks` does not name it", severity="warning")
     if kept is not config:
         stays = f"note: {MEILI_URL} is set, but this index has its keyword search in fts, which stays in use"
         note(f"{stays}. To move the index to Meilisearch, set `sinks` in {CONFIG_FILE}")

@@ -147,7 +147,7 @@ def _sink(name: str, sink: "SinkReport") -> Iterator[str]:
 
 def _drift(sink: "SinkReport") -> str:
     lost = f"had lost {counted(sink.lost, 'source')}" if sink.lost else ""
-    altered = f"had {counted(sink.altered, 'source')} with other content than was written" if sink.altered else ""
+    altered = f"had wrong content in {counted(sink.altered, 'source')}" if sink.altered else ""
     names = _examples(sink.drifted_sources, sink.lost + sink.altered)
     return (" and ".join(filter(None, [lost, altered])) or "had drifted from its records") + names
 
@@ -176,8 +176,8 @@ def _input(report: "RunReport") -> Iterator[str]:
     """Problems of the chunks, and sources that are held because of them."""
     yield from bus_lines(report)
     if report.wrong_field_values:
-        values = counted(report.wrong_field_values, "value")
-        yield f"{values} of custom fields left out for the wrong type; `chunksink validate` lists them"
+        values = counted(report.wrong_field_values, "custom field value")
+        yield f"{values} of the wrong type left out; `chunksink validate` lists them"
     held = [
         f"{counted(families, 'source')} held, unchanged in the index: {printable(reason)}"
         f"{_examples(report.held_sources.get(reason, ()), families)}"

@@ -15,7 +15,7 @@ from chunksink.settings.errors import ConfigError
 from chunksink.sinks.custom_fields import FieldSet
 
 AGAIN = "do what the message says, then run `chunksink doctor` again"
-OWNER = "correct owner and mode of that file or folder, or run this as its owner"
+OWNER = "correct the owner and mode of that file or folder, or run this as its owner"
 BUCKET = "correct the address, the credentials or AWS_ENDPOINT_URL"
 Verdict = Literal["ok", "warn", "fail"]
 Errors = type[Exception] | tuple[type[Exception], ...]
@@ -70,7 +70,7 @@ def examine(load: Callable[[], Config]) -> Iterator[Check]:
     yield check("sqlite", machine.sqlite)
     try:
         config = load()
-        FieldSet.of(config.fields)  # refuses custom fields with the names of our own
+        FieldSet.of(config.fields)  # refuses custom fields with the name of a built-in field
     except ConfigError as error:
         yield Check("configuration", "fail", str(error), "correct it; `chunksink init` writes a commented example")
         return

@@ -87,8 +87,8 @@ def _live(name: str, sink: Sink, live: Live) -> str:
     if name not in live.builds:
         return "no build yet; `chunksink sync` creates it"
     build_id = live.builds[name]
-    # ConfigError: the engine's library refuses a setting in the environment.
-    with remedies((ConfigError, "correct what the message names"), (SinkError, AGAIN)):
+    # ConfigError: the engine's library refuses a setting in the environment or in `.env`.
+    with remedies((ConfigError, "correct the setting that the message names"), (SinkError, AGAIN)):
         try:
             # A reader is preferred because it changes nothing and takes no lock.
             readable = capability(sink, SupportsReader)

@@ -127,7 +127,7 @@ def locks(home: Path) -> str:
     held = held_locks(home)
     if held:
         raise CheckProblem(
-            f"another run has these locks: {', '.join(held)}", "wait for it, or find its process", "warn"
+            f"another run holds these locks: {', '.join(held)}", "wait for it, or find its process", "warn"
         )
     return "no other run"
 
@@ -138,7 +138,7 @@ def model(config: Config) -> str:
         found = resolve_model(config.model, network=False)
     if not any(any(found.folder.rglob(f"*{ending}")) for ending in (".safetensors", ".bin")):
         raise CheckProblem(f"no weights in {found.folder}", "copy the model again")
-    return f"{found.name} is here, as a {found.source}: {found.folder}; {_runtime(config, found)}"
+    return f"{found.name} is on this machine ({found.source}): {found.folder}; {_runtime(config, found)}"
 
 
 def _runtime(config: Config, found: ResolvedModel) -> str:
@@ -150,7 +150,7 @@ def _runtime(config: Config, found: ResolvedModel) -> str:
         return f"OpenVINO computes its vectors, from a graph that {when} in {cache}"
     if config.precision == "int8":
         problem = f"{found.name} cannot be computed in int8: {expected.reason}"
-        raise CheckProblem(problem, "correct what this message names, or set `precision` to auto")
+        raise CheckProblem(problem, "set `precision` to auto, or fix the cause")
     return f"sentence-transformers computes its vectors: {expected.reason}"
 
 
@@ -162,7 +162,7 @@ def endpoint(url: str, model: str, variable: str | None, option: str) -> str:
         address = checked_url(url)
         if variable is not None:
             key_in(variable, option, needed=True)
-    with remedies((EndpointError, "correct the environment variables of this process")):
+    with remedies((EndpointError, "correct the proxy and certificate variables in the environment")):
         client = client_for(address, httpx.Client, timeout=ENDPOINT_SECONDS)
     try:
         with client:
@@ -208,4 +208,4 @@ def reranker(options: RerankOptions) -> str:
         (ModelError, "correct `model` in [rerank], or download that model: hits keep their order without it")
     ):
         found = resolve_model(options.model, network=False)
-    return f"{found.name} is here, as a {found.source}: {found.folder}"
+    return f"{found.name} is on this machine ({found.source}): {found.folder}"

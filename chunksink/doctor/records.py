@@ -147,7 +147,7 @@ def index(home: Path) -> str:
         raise CheckProblem(f"{file} contains no id", remedy)
     if live is None and begun is not None:
         raise CheckProblem("a rebuild was started and not finished", "`chunksink rebuild` continues it", "warn")
-    return _NO_INDEX if live is None else f"live is {live.id}, in {', '.join(live.builds)}{unchecked}"
+    return _NO_INDEX if live is None else f"{live.id} is live, in {', '.join(live.builds)}{unchecked}"
 
 
 def live_builds(home: Path) -> Live | None:

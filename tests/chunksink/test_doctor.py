@@ -38,7 +38,7 @@ def test_doctor_of_a_sound_index_passes_and_changes_nothing(built: Shell) -> Non
     assert {"python", "sqlite", "configuration", "chunks", "home", "disk", "ingest", "index", "locks"} <= set(found)
     assert {"sink fts", "sink chroma", "live in fts", "live in chroma", "model", "cache"} <= set(found)
     assert sqlite3.sqlite_version in found["sink fts"]["found"]
-    assert "all-MiniLM-L6-v2 is here" in found["model"]["found"]
+    assert "all-MiniLM-L6-v2 is on this machine" in found["model"]["found"]
     assert built.files() == before
 
 

@@ -93,7 +93,7 @@ def test_skipped_files_are_counted_by_suffix(shell: Shell) -> None:
     assert ended.err == ""
     assert (
         "skipped 17 files of other kinds (.log 9, .csv 3, no suffix 2, .c 1, .py 1, others 1); "
-        "--as text reads .log, no suffix here too; --include PATTERN reads .csv as rows, and other plain text\n"
+        "to read them: --as text (.log, no suffix) or --include PATTERN (.csv as rows, and other plain text)\n"
     ) in ended.out
     expected = shell("ingest", "docs", "--json").json["other_kinds"]
     assert expected == {".log": 9, ".csv": 3, "no suffix": 2, ".c": 1, ".py": 1, "others": 1}

@@ -128,7 +128,7 @@ def test_sync_finds_and_repairs_drift(synced: Shell) -> None:
     ended = synced("sync")
     assert ended.code == Exit.OK
     names = "(b.md, c.md)"
-    loss = f"fts had lost 1 source and had 1 source with other content than was written {names}; rescanned and repaired"
+    loss = f"fts had lost 1 source and had wrong content in 1 source {names}; rescanned and repaired"
     assert loss in ended.err
     assert synced("verify").code == Exit.OK
 

@@ -251,9 +251,9 @@ def _skipped(kinds: Mapping[str, int]) -> str:
         [one for one in shown if one.replace(NO_SUFFIX, "") in all_formats()[name].suffixes_if_asked]
         for name in ("text", "rows")
     )
-    remedy = f"--as text reads {', '.join(texts)} here too; " if texts else ""
+    remedy = f"--as text ({', '.join(texts)}) or " if texts else ""
     included = f"{', '.join(rows)} as rows, and other plain text" if rows else "other plain text"
     return (
         f"skipped {counted(sum(kinds.values()), 'file')} of other kinds ({', '.join(listed)}); "
-        f"{remedy}--include PATTERN reads {included}"
+        f"to read them: {remedy}--include PATTERN ({included})"
     )

@@ -31,8 +31,8 @@ def command(shared: SharedOptions, adopt: bool, as_json: bool) -> int:
     first 12 digits are enough. For a first index or a new sink, a plan has no hash: run `sync` without --plan. If a
     sync would stop because it would remove a large share of the index, the plan names the option that allows it. If
     the records of the home were lost, the plan cannot foresee that a sync would stop; the sync names the option then.
-    Seconds are shown once a run has measured this machine. A cost is shown if an endpoint and token_price are set.
-    Exits with 3 if partitions are missing or invalid, or sources are held.
+    The duration is shown once a run has been timed on this machine, and the cost if an endpoint and token_price are
+    set. Exits with 3 if partitions are missing or invalid, or sources are held.
 
     \b
     Examples:

@@ -105,7 +105,7 @@ def _check(shared: SharedOptions, ages: Mapping[str, str | None], *, as_json: bo
 def _seconds(age: str) -> int:
     written = re.fullmatch(r"([0-9]{1,9})([smhd])", age)
     if written is None:
-        raise click.UsageError(f"the age {age!r:.30} is not like 90s, 15m, 24h or 7d")
+        raise click.UsageError(f"the age {age!r:.30} is invalid: write it like 90s, 15m, 24h or 7d")
     return int(written[1]) * _SECONDS[written[2]]
 
 

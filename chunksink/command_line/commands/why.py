@@ -23,7 +23,7 @@ _SHOWN = 3
 @index_options
 @json_option
 def command(shared: SharedOptions, name: str, as_json: bool) -> int:
-    """Explain everything known about one chunk. CHUNK_ID is its id, a unique beginning of it, or the id of its
+    """Explain everything known about one chunk. CHUNK_ID is its id, a unique prefix of it, or the id of its
     document in the engines. FILE is a name that `chunksink search` shows; its first chunk is explained.
 
     Shows where it occurs in the partitions and which occurrence is indexed, whether its source is held and why,
