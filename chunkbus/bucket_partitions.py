@@ -169,7 +169,7 @@ class BucketRoot(BusRoot):
         self.refresh()
 
     def _remove_old(self, key: str, names: Iterable[str], manifest: bytes) -> None:
-        """Removes those of these chunks files that are old by the server's clock."""
+        """Removes the named chunks files that are older than the commit by more than `KEPT`, by the server's clock."""
         for name in names:
             committed = self.storage.stat(manifest_name(key))
             if self.storage.read(manifest_name(key)) != manifest:

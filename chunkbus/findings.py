@@ -86,8 +86,8 @@ MEANINGS: dict[str, tuple[str, str]] = {
     JSON_PARSE: (
         "a line, or the manifest, is not one JSON object: broken syntax, an empty line, a key that occurs twice, "
         "NaN, nesting too deep",
-        "correct what the reason names (one record on each line, each key once, no NaN); if the syntax ends too early, "
-        f"the end was probably cut off: {_AGAIN}",
+        "correct what the finding names (one record on each line, each key once, no NaN); if the syntax ends too "
+        f"early, the end was probably cut off: {_AGAIN}",
     ),
     ENCODING: (
         "not UTF-8, a byte order mark, NUL bytes, CR LF line ends, a lone surrogate",

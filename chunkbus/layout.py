@@ -124,7 +124,7 @@ class BusRoot(ABC):
         return ()
 
     def partition_keys(self) -> list[str]:
-        """The keys of all chunks files and manifests, sorted. In a bucket, digest-named chunks need a manifest."""
+        """The sorted keys of chunks files and manifests. A bucket ignores digest-named chunks without a manifest."""
         names = ((name, suffix) for folder, suffix in FOLDERS.items() for name in self._names(folder))
         keys = {name.removesuffix(suffix) for name, suffix in names if name.endswith(suffix)}
         return sorted(filter(is_partition_key, keys))

@@ -3,7 +3,7 @@
 import sys
 
 INDIC_SIGN = r"(?!\w)[\u0900-\u0963\u0966-\u0dff]"
-r"""Vowel signs and the like of the scripts of India and Sri Lanka. They are parts of words, but not in `\w`. The
+r"""Vowel signs and similar marks of Indic scripts. They are parts of words, but `\w` does not match them. The
 lookahead excludes letters: if an expression that repeats letters and signs could match a letter in two ways, matching
 could take forever."""
 LETTER = rf"(?:[^\W_]|{INDIC_SIGN})"

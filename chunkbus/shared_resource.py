@@ -47,7 +47,7 @@ class Shared(Generic[T]):
         if unneeded is not None:
             unneeded.close()
         if is_closed:
-            raise RuntimeError("it has been closed: open it again")
+            raise RuntimeError("the resource has been closed: open a new one")
 
     def close(self) -> None:
         """Closes it permanently. May be called twice."""

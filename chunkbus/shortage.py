@@ -1,13 +1,13 @@
-"""Recognises errors caused by a full disk, too little memory, too many open files or a limit of file sizes. No data is
+"""Recognises errors caused by a full disk, too little memory, too many open files or a file size limit. No data is
 damaged, and a call works again once there is enough."""
 
 import errno
 import os
 
 _ROOM = "make room on that disk"
-_SIZE = "raise the limit of file sizes (`ulimit -f`), or use a file system for larger files"
-_FILES = "raise the limit of open files (`ulimit -n`), or end programs that have many open"
-_MEMORY = "end other programs, or raise the limit of memory or of processes"
+_SIZE = "raise the file size limit (`ulimit -f`), or use a file system that allows larger files"
+_FILES = "raise the open file limit (`ulimit -n`), or close programs that have many files open"
+_MEMORY = "close other programs, or raise the memory or process limit"
 _REMEDIES = {
     errno.ENOSPC: _ROOM,
     errno.EDQUOT: _ROOM,

@@ -1,7 +1,7 @@
 """OpenTelemetry spans of runs and searches, if the OTEL_ variables ask for them; else nothing is imported.
 
-Spans have names and numbers, never texts. A thread sends them. An exporter that does not answer delays only the end of
-the process, by at most two seconds.
+Spans have names and numbers, but never texts of documents or queries. A background thread sends them. An exporter that
+does not respond delays only the end of the process, by at most two seconds.
 """
 
 import logging
@@ -120,4 +120,4 @@ def _flush(provider: "TracerProvider") -> None:
     sending.start()
     sending.join(_FLUSH_SECONDS)
     if sending.is_alive():
-        _log.warning("warning: the exporter of traces does not answer; the last spans are lost")
+        _log.warning("warning: the trace exporter does not respond; the last spans are lost")

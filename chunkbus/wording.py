@@ -1,4 +1,4 @@
-"""The same words for counts, sizes, long lists and foreign names in every message."""
+"""Formats counts, sizes, long lists and untrusted names the same way in every message."""
 
 from collections.abc import Mapping, Sequence
 
@@ -31,7 +31,7 @@ def more(number: int, limit: int | None, rest: str = "") -> list[str]:
 
 
 def sized(size: float) -> str:
-    """Bytes as people read them."""
+    """A number of bytes in a readable unit, such as `1.5 MB`."""
     for unit in ("bytes", "kB", "MB"):
         if size < 1000:
             return f"{size:.0f} {unit}" if unit == "bytes" or size >= 100 else f"{size:.1f} {unit}"
@@ -45,7 +45,7 @@ def named(source: str) -> str:
 
 
 def printable(text: str) -> str:
-    """A foreign name, safe for a terminal: characters that move the cursor or change the text direction are escaped."""
+    """A name, safe for a terminal: characters that move the cursor or change the text direction are escaped."""
     return "".join(char if char.isprintable() or char in _HARMLESS else repr(char)[1:-1] for char in text)
 
 

@@ -228,8 +228,8 @@ class _Run:
             raise ComputeError(f"a worker on {worker.node} cannot load {name}: {worker.problem}")
         if worker.fingerprint != expected:
             raise ComputeError(
-                f"a worker on {worker.node} has other files of {name}: their fingerprint is {worker.fingerprint[:12]}, "
-                f"here it is {expected[:12]}. Install the same model files there"
+                f"a worker on {worker.node} has different files for {name}: their fingerprint is "
+                f"{worker.fingerprint[:12]}, here it is {expected[:12]}. Install the same model files there"
             )
 
     def _note_failed_start(self, error: object) -> None:

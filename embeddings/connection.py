@@ -1,8 +1,8 @@
 """Requests to an endpoint: sends a batch of texts, and returns vectors or raises one of our errors.
 
 The key is read from an environment variable when it is needed, sent to this address only (redirects are not followed),
-and removed from every message. Temporary failures are tried again until the deadline, unusable answers once, refusals
-never.
+and removed from every message. A request is retried after temporary failures until the deadline, once after an unusable
+answer, and never after a refusal.
 
 Requests run in an event loop in a separate thread, where they can be cancelled at any moment. A request is cancelled
 when its answer is no longer needed, and at its deadline even if the server is still sending.
@@ -84,9 +84,9 @@ class RequestLimits:
     batch_chars: int = 200_000
     concurrency: int = 4
     timeout_seconds: float = 60.0
-    """For one try."""
+    """For one attempt."""
     deadline_seconds: float = 180.0
-    """For one request with all its tries."""
+    """For one request, including retries."""
     first_deadline_seconds: float = 20.0
     """For a request with one word, which shows whether the endpoint works."""
 
@@ -130,7 +130,7 @@ class EndpointConnection:
         await self._client.aclose()
 
     async def ask(self, parts: list[str], seconds: float) -> Vectors:
-        """One request with all its tries."""
+        """One request, including retries."""
         body: dict[str, Any] = {"model": self._settings.model, "input": parts, "encoding_format": "float"}
         if self._settings.endpoint_dimensions:
             body["dimensions"] = self._settings.endpoint_dimensions

@@ -73,7 +73,7 @@ def convert(found: ResolvedModel, target: Path) -> None:
     form = form_of(model, found)
     tokenizer = getattr(model.tokenizer, "backend_tokenizer", None)
     if tokenizer is None:
-        raise GraphUnavailable("its tokenizer does not come from the library tokenizers")
+        raise GraphUnavailable("its tokenizer is not from the library `tokenizers`")
     if any(getattr(module, "include_prompt", True) is False for module in model):
         raise GraphUnavailable("its pooling leaves out the prompt")
     tokenizer.save(str(target / TOKENIZER_FILE))

@@ -45,7 +45,7 @@ class ModelInfo:
     fingerprint: str
     dimension: int
     max_length: int | None
-    """The longest text that is embedded whole; None if there is no limit. `long_texts` decides about longer texts."""
+    """The longest text that is embedded whole; None if there is no limit. `long_texts` decides how to embed others."""
     precision: Precision
     requested: PrecisionRequest
     long_texts: LongTexts

@@ -164,7 +164,7 @@ def _make(model: ResolvedModel, digest: str, folder: Path, source: Path | None) 
 def _refuse(done: subprocess.CompletedProcess[str], folder: Path) -> None:
     """Raises `GraphUnavailable`. Records the reason if the model was refused; any other failure may be transient."""
     code = done.returncode
-    killed = f"was killed by signal {-code}, perhaps because memory was full"
+    killed = f"was killed by signal {-code}, perhaps because memory ran out"
     ended = f"the process that makes its graph {killed if code < 0 else f'ended with exit code {code}'}"
     reason = ended if code < 0 else (done.stderr.strip() or ended).splitlines()[-1]
     if code == REFUSED:

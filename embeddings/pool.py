@@ -51,7 +51,7 @@ class EncoderPool:
             if loaded is not None and (settings not in loaded.settings or loaded.files != files):
                 loaded.encoder.close()
                 loaded = None
-            if loaded is None:  # any other one is closed by now: two might not fit into memory
+            if loaded is None:  # a kept one is closed by now: two might not fit into memory
                 encoder = open_encoder(settings, model_cache=model_cache)
                 loaded = _Loaded(encoder, (settings, settled(settings, encoder)), files, os.getpid())
             opened.append(loaded)

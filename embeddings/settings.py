@@ -57,7 +57,7 @@ def open_encoder(
     """The encoder that these settings describe: `with closing(open_encoder(settings)) as encoder`.
 
     `model_cache` is the folder of prepared models, by default the user's own. Without `network`, only models on this
-    machine are found. `patience_seconds` limits the time of each request to an endpoint, with all its tries.
+    machine are found. `patience_seconds` limits the time of each request to an endpoint, including retries.
     `workers` is the number of threads that run the model. By default the runtime chooses it.
     """
     if settings.endpoint is None:

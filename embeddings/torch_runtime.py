@@ -112,7 +112,7 @@ class TorchRuntime:
             torch.set_num_threads(cores)
 
     def was_out_of_memory(self, error: Exception) -> bool:
-        """Whether memory was full. On a GPU, libraries may report only a general failure: that counts, too, if hardly
+        """Whether memory ran out. On a GPU, libraries may report only a general failure: that counts, too, if hardly
         any memory is free."""
         if not self._device.startswith("cuda"):
             return _is_out_of_memory(error)
@@ -246,7 +246,7 @@ def _names_in(folder: Path) -> Iterator[str]:
 
 
 def _is_out_of_memory(error: Exception) -> bool:
-    """Whether a library reports that memory is full."""
+    """Whether a library reports that memory ran out."""
     import torch
 
     if isinstance(error, MemoryError | torch.OutOfMemoryError):

@@ -2,8 +2,7 @@
 
 The stream is processed in slices, so memory does not depend on its length. Within a slice, every distinct passage is
 looked up once and encoded at most once. Each batch of vectors is committed as soon as the encoder yields it. A
-committed vector is computed again in three cases only: on request; if its row or the file is damaged, or the row is not
-precise enough; to check an endpoint.
+committed vector is computed again only on request, to check an endpoint, or if it is damaged or not precise enough.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ class Origin(msgspec.Struct, frozen=True):
 
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All settings. Relative folders in the file start at its folder, all others at the current one."""
+    """All settings. Relative paths in the file are relative to its folder, all others to the current one."""
 
     chunks: Annotated[
         FolderName,
@@ -190,7 +190,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = {}
     patience: Annotated[
         Seconds,
-        Meta(description="seconds for which a call is repeated if an engine does not answer or is overloaded"),
+        Meta(description="seconds to keep retrying a call if an engine does not answer or is overloaded"),
     ] = 120.0
     documents_per_second: Annotated[
         Rate | None,

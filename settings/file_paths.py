@@ -1,4 +1,4 @@
-"""Paths in a configuration file: relative ones start at the file's folder, and `~` is the user's home."""
+"""Resolves paths in a configuration file: relative ones from the file's folder, and `~` to the user's home."""
 
 import os
 from collections.abc import Callable, Mapping

@@ -40,7 +40,7 @@ def key_in(variable: str, option: str, *, needed: bool) -> str | None:
 def wrong_token(tokens: Mapping[str, str]) -> str | None:
     """Why the setting `tokens` is wrong; None if it is not."""
     for number, digest in enumerate(tokens, start=1):
-        if not _SHA256.fullmatch(digest):  # nothing of it is shown: digest or tenant may be the token itself
+        if not _SHA256.fullmatch(digest):  # neither is shown: digest or tenant may be the token itself
             return (
                 f"`tokens`: the key of entry {number} is not a sha256. Write the sha256 of the token as 64 hexadecimal "
                 "digits in lower case"

@@ -75,8 +75,8 @@ def test_reports_hits_and_answers_print_as_one_short_line(quick_shell: Shell) ->
             errno.EFBIG,
             None,
             Exit.ENGINE,
-            "File too large: a/b; raise the limit of file sizes (`ulimit -f`), or use a file system for larger files, "
-            "then run it again",
+            "File too large: a/b; raise the file size limit (`ulimit -f`), or use a file system that allows larger "
+            "files, then run it again",
         ),
         (errno.EIO, "cannot be written, make room", Exit.ENGINE, "cannot be written, make room: a/b"),
         (errno.EROFS, "correct its permissions", Exit.USAGE, "correct its permissions: a/b"),
