@@ -12,7 +12,7 @@ protocols of `sinks` and `embeddings`.
 | receipt, intent | what a build has confirmed of a family; a record that a write has started |
 | drift | the documents in an engine differ from the chunks that were last read |
 | held | kept unchanged: a partition is missing or invalid, sources share a chunk id, or one version of a source is
-divided between partitions |
+split between partitions |
 | brake | stops a run that would remove a large share of the index |
 
 | the chunks on the bus now | `intake`, `catalog_rows`, `family_versions`, `catalog`, `families` |

@@ -146,7 +146,7 @@ class Catalog:
         )
 
     def known_partitions(self) -> list[str]:
-        """Partitions that have once been valid and have not been retired. They may be missing now."""
+        """Partitions that were valid at least once and have not been retired. They may be missing now."""
         return _keys(self._db, "checksum is not null")
 
     def missing_partitions(self) -> list[str]:

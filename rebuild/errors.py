@@ -114,7 +114,7 @@ class UnknownSource(RebuildError):
 
 
 class UnknownChunk(RebuildError):
-    """No chunk and no source of this name is known."""
+    """The name matches no chunk, or several sources."""
 
 
 class UnknownRun(RebuildError):

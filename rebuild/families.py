@@ -133,7 +133,7 @@ class FamilyReader:
         self._kept_documents = 0
 
     def with_state(self, state: State) -> "FamilyReader":
-        """The same with another connection, for another thread."""
+        """The same reader with another connection, for another thread."""
         return FamilyReader(self._root, Catalog(state), self._fields)
 
     def hash_families(self, keys: Sequence[str]) -> None:

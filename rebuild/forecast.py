@@ -255,7 +255,7 @@ class _Texts:
 
 
 def _texts_to_embed(session: Session, plan: Plan, builds: Sequence[str], model: ModelInfo) -> _Texts:
-    """The texts to write to these builds. Tokens and size are estimated by a sample, since only the lengths of whole
+    """The texts to write to these builds. Tokens and size are estimated from a sample, since only the lengths of whole
     lines are known."""
     missing = repeated = size = cached = 0
     sample: list[TextPlace] = []

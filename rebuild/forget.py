@@ -115,7 +115,7 @@ def forget(session: Session, name: str, *, tenant: str | None = None, every: boo
 
 
 def _open_builds(session: Session, stack: ExitStack) -> tuple[dict[str, Build], dict[str, str]]:
-    """Every build of this home, also unrecorded ones; and sinks that could not be opened, with the reason."""
+    """Every build of this home, including unrecorded ones; and sinks that could not be opened, with the reason."""
     recorded = session.state.db.execute("select distinct sink, id from build order by id").fetchall()
     builds: dict[str, Build] = {}
     not_asked: dict[str, str] = {}
@@ -176,8 +176,8 @@ def find_sources(
     session: Session, name: str, builds: Collection[Build], tenant: str | None, *, every: bool
 ) -> tuple[str, Sequence[NamedSource]]:
     """The matching form of the name, and its sources. Raises UnknownSource if there is none. If there are
-    several, and not `every`, the name must be the family key of one, which is chosen; else raises SeveralSources. (A
-    source without a tenant may have its `parent_id` as family key, and sources of tenants the same `parent_id`.)"""
+    several, and not `every`, the name must be the family key of one, which is chosen; else raises SeveralSources. (The
+    family key of a source without a tenant may equal the `parent_id` of sources that have one.)"""
     # No source has an empty name or one with an unpaired surrogate.
     for form in names_of(name) if name and not LONE_SURROGATE.search(name) else ():
         sources = sources_named(session.state.db, form, builds, tenant)

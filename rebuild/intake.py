@@ -225,7 +225,7 @@ class Intake:
         file, data = self.root.open(key)
         with file:
             if data is None:
-                raise PartitionChanged(f"partition {key} has no manifest any more")
+                raise PartitionChanged(f"partition {key} no longer has a manifest")
             digest = sha256_hex(data)
             if part and examine_manifest(key, data):
                 raise NeedsValidation

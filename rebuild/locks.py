@@ -70,7 +70,7 @@ def writing(home: Path) -> AbstractContextManager[None]:
 
 
 def held_locks(home: Path) -> tuple[str, ...]:
-    """The locks that are held now. To find out, it takes a shared lock for a moment, which no waiting run notices."""
+    """The locks that are held now. Tests each with a shared lock, released at once; a waiting run just tries again."""
     return tuple(name for name in ("writer", "rebuild") if _is_held(_lock_file(home, name)))
 
 

@@ -83,7 +83,7 @@ class FamilyCounts:
     unchanged: int = 0
 
     def then(self, later: FamilyCounts) -> FamilyCounts:
-        """The sum of two consecutive plans. What the first has written is unchanged for the second."""
+        """The sum of two consecutive plans. What the first has written is not counted as unchanged in the second."""
         return FamilyCounts(
             self.added + later.added,
             self.changed + later.changed,
@@ -157,7 +157,7 @@ class Plan:
             yield [(TextPlace(row[0], Place(*row[1:3]), *row[3:5]), row[5]) for row in page]
 
     def counts(self, build: str | None = None) -> FamilyCounts:
-        """Counts for one build, or for all: then a family counts as added if it is new to every build that needs it."""
+        """Counts for one build, or for all. For all, a family is added if it is new to every build that needs it."""
         counts = self._count("planned", build)
         total = number(self._db, "select count(*) from current where family not in (select family from held)")
         return replace(counts, unchanged=total - counts.added - counts.changed)

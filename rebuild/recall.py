@@ -101,7 +101,7 @@ def measure(state: State, sink: Sink, build_id: str, cached: Cached) -> Recall |
     shares = []
     for number, answer in enumerate(answers):
         similarities = [near[id][number] for id in answer if id in near]
-        # Documents that are not in the catalog take places of the answer. What they displace does not count as missed.
+        # Documents outside the catalog take up places in the answer. What they displace does not count as missed.
         expected = min(documents, NEAREST - (len(answer) - len(similarities)))
         if expected > 0:
             hits = np.sum(np.array(similarities) >= best[expected - 1, number] - _TIE)

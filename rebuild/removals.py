@@ -95,7 +95,7 @@ def brake_refusals(db: Database, sink: str, live_build: str, new_build: str, all
         removal,
         f"{sink} refused {refused:,} of {total:,} documents, one of them because: {reason:.300}. The live index, which "
         f"lacks {before:,} refused documents, is unchanged. To accept an index without the refused documents, pass "
-        f"{removal.flag}. Otherwise check the engine and rebuild again, which sends them again",
+        f"{removal.flag}. Otherwise check the engine and rebuild: the next rebuild sends them again",
     )
 
 

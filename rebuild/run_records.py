@@ -92,7 +92,7 @@ def find_run(home: Path, run_id: str) -> Path:
     if len(exact) == 1:
         return exact[0]
     if not files:
-        raise UnknownRun(f"no run below {home / _FOLDER} begins with {run_id!r:.100}; `chunksink runs` lists them")
+        raise UnknownRun(f"no run in {home / _FOLDER} begins with {run_id!r:.100}; `chunksink runs` lists them")
     examples = ", ".join(file.stem for file in files[:3])
     raise UnknownRun(f"{len(files):,} runs begin with {run_id}, such as {examples}. Use more of the id")
 

@@ -128,7 +128,7 @@ class DriftedSource:
 
 @dataclass(eq=False)
 class Scan:
-    """One scan of one build, in temporary tables of the connection until the next scan."""
+    """One scan of one build. Its results stay in temporary tables of the connection until the next scan."""
 
     db: Database
     build: Build | None

@@ -49,8 +49,8 @@ class Coverage:
     """The progress of the rounds over one build."""
 
     compared_since: str | None
-    """When the last complete round began: each source was compared with the engine then or later, except held and very
-    large ones. None before the end of the first round."""
+    """When the last complete round or scan began: each source was compared with the engine then or later, except held
+    ones and, in a round, very large ones. None before the end of the first round or scan."""
     syncs_a_round: int
     """The most syncs that a round takes."""
     leaves_out: bool
@@ -58,7 +58,7 @@ class Coverage:
 
 
 class SpotCheck:
-    """The next part of one build."""
+    """Compares the next part of one build, and records the progress of the rounds."""
 
     def __init__(self, db: Database, build_id: str) -> None:
         self._db = db

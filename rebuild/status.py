@@ -113,7 +113,7 @@ class BusStatus:
     fields, another `require_source_checksum`, or another `RULES_VERSION`."""
     broken: tuple[BrokenPartition, ...]
     dated_ahead: tuple[str, ...]
-    """Partitions that are dated in the future: until then, other versions of their sources lose to them."""
+    """Partitions that are dated in the future. Until then, they win over edits of their sources in other partitions."""
 
 
 @dataclass(frozen=True)

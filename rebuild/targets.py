@@ -1,4 +1,4 @@
-"""Opens the builds of a generation. `Opening` decides about builds that are missing, broken or of another home."""
+"""Opens the builds of a generation. `Opening`: what to do with builds that are missing, broken or of another home."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
