@@ -155,7 +155,7 @@ class Sink(Protocol):
 
     @property
     def name(self) -> str:
-        """The sink in messages and receipts: `fts`, `chroma`."""
+        """The name of the sink in messages and receipts, such as `fts`."""
 
     @property
     def wants_vectors(self) -> bool:

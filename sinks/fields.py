@@ -176,7 +176,7 @@ PROJECTION: tuple[FieldRule, ...] = (
     # --- source -----------------------------------------------------------------------------------------------
     FieldRule(
         "source_uri",
-        "name of the source; the names that `parent_id` can be computed from come first, then others",
+        "name of the source; `provenance` comes first, as for `parent_id`",
         (
             "provenance.source_uri",
             "provenance.source_ref",

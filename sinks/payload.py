@@ -52,8 +52,8 @@ def batches(items: Sequence[T], max_items: int) -> Iterator[Sequence[T]]:
 
 
 class Replacements:
-    """Between flushes: the documents that each replaced or deleted family keeps, and the refused documents. A family
-    in parts is remembered until its last part is written."""
+    """Tracks, between flushes, which documents each replaced or deleted family keeps, and which were refused. A family
+    in parts is tracked until its last part is written."""
 
     def __init__(self) -> None:
         self._kept: dict[str, set[str]] = {}

@@ -53,7 +53,7 @@ class Filter:
             object.__setattr__(self, "is_list", self.field in LISTS)
         if self.like is not None and FILTERS.get(self.field) != "pattern":
             names = ", ".join(sorted(name for name, kind in FILTERS.items() if kind == "pattern"))
-            raise InvalidFilter(f"{self.field!r} cannot have patterns. Fields with patterns: {names}")
+            raise InvalidFilter(f"{self.field!r} does not support patterns. Fields with patterns: {names}")
         bounds = self.at_least is not None or self.at_most is not None
         if bounds + (self.any_of is not None) + (self.like is not None) != 1:
             raise InvalidFilter(f"the filter on {self.field!r} needs either values, bounds or patterns")
@@ -70,7 +70,7 @@ class Filter:
             raise InvalidFilter(f"{self.field!r} cannot be filtered. Fields to filter by: {', '.join(sorted(FILTERS))}")
         if kind != "range" and (self.at_least is not None or self.at_most is not None):
             numbers = ", ".join(sorted(name for name, kind in FILTERS.items() if kind == "range"))
-            raise InvalidFilter(f"{self.field!r} cannot have bounds. Fields with bounds: {numbers}")
+            raise InvalidFilter(f"{self.field!r} does not support bounds. Fields with bounds: {numbers}")
 
     @property
     def custom(self) -> str | None:

@@ -107,8 +107,8 @@ class Survey:
     _split: Counter[str] = field(default_factory=Counter)
     """By path of an object: in how many chunks its members were counted instead of the object."""
     _whole: set[str] = field(default_factory=set)
-    """Paths of objects whose keys are ids: over `MAX_CHOICES` different keys, under a quarter of them in one object.
-    Each counts as one path."""
+    """Paths of objects whose keys seem to be ids: there are more than `MAX_CHOICES` different keys so far, and one
+    object has fewer than a quarter of them. Each counts as one path."""
 
     def proposals(self) -> list[list[str]]:
         """Tables `[fields.NAME]` for the metadata that no field reads; the most frequent first."""

@@ -58,7 +58,7 @@ def open_folder(path: Path) -> "ClientAPI":
 
 def open_server(host: str, port: int, *, ssl: bool, headers: Mapping[str, str], timeout: float) -> "ClientAPI":
     """A client that has not called the server yet. `chromadb.HttpClient()` calls it at once, without a timeout,
-    and hides the reason of a failure."""
+    and hides the reason for a failure."""
     import httpx
 
     import_chromadb()

@@ -76,8 +76,8 @@ class Threads:
     """Moves the threads of Chroma that send and run SQL to one processor (ADR 0017).
 
     One thread sends a statement and another runs it, about eight times per document. On two processors each exchange
-    wakes an idle one, which takes as long as a short statement. The threads that insert vectors start later, with the
-    first vectors, and are not moved.
+    wakes an idle processor, which takes as long as a short statement. The threads that insert vectors start later, with
+    the first vectors, and are not moved.
     """
 
     def __init__(self) -> None:

@@ -2,7 +2,7 @@
 
 FTS5's bm25() uses statistics of all rows: their number, their lengths, and how many have a phrase. So other tenants'
 documents would change a tenant's scores. Only the frequency of a phrase in a row does not depend on other rows. It is
-derived from two calls of bm25(), one with the real weights and one with saturated weights, for which frequency and
+derived from two calls to bm25(), one with the real weights and one with saturated weights, for which frequency and
 length do not matter. The rest of the formula is computed here with the tenant's numbers.
 """
 

@@ -36,7 +36,7 @@ def pattern(term: str, *, as_prefix: bool = False) -> str:
     parts = [re.escape(token) for token in tokens]
     if not tokens:
         return re.escape(term.lower())
-    if not is_spaceless(tokens[0]):  # looks back from its end, because a pattern is faster if it begins with letters
+    if not is_spaceless(tokens[0]):  # the lookbehind comes last, because a pattern is faster if it begins with letters
         parts[0] += f"(?<!{SPACED}{parts[0]})"
     if not is_spaceless(tokens[-1]) and not as_prefix:
         parts[-1] += f"(?!{SPACED})"

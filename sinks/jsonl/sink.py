@@ -42,7 +42,7 @@ class JsonlSink:
         self.open(new)
         with translate_errors(self._root):
             if (live := self._live()) not in (None, old, new):
-                raise Refused(f"{self._link} points to {live} instead of {old or 'no build'}: correct the link")
+                raise Refused(f"{self._link} points to {live} (expected: {old or 'no link'}): correct the link")
             if live != new:
                 temporary = self._root / f".{LINK}"
                 temporary.unlink(missing_ok=True)  # left by a kill

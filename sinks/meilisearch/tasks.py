@@ -70,8 +70,8 @@ def wait(connection: Connection, numbers: Iterable[int], patience: float) -> dic
             deadline = time.monotonic() + patience
         elif time.monotonic() > deadline:
             raise NotConfirmed(
-                f"Meilisearch at {connection.where} finished none of chunksink's tasks for {patience:.0f} s (waiting: "
-                f"{len(waiting)}, first: {min(waiting)}). See {connection.where}/tasks"
+                f"Meilisearch at {connection.where} finished none of chunksink's tasks in {patience:.0f} s "
+                f"({len(waiting)} waiting, first: task {min(waiting)}). See {connection.where}/tasks"
             )
         ended |= now
         waiting -= now.keys()

@@ -26,8 +26,8 @@ _SCHEMA = msgspec.Meta(pattern="^[A-Za-z_][A-Za-z0-9_-]{0,62}$")
 class PostgresOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The database at `url`; without it libpq's variables (PGHOST, PGPASSWORD and others) and defaults apply.
 
-    `schema` is the schema of the tables. `language` is the stemmer: english, german or another of PostgreSQL, or simple
-    for none. `halfvec` halves the vector index. `row_security` limits other roles to the tenant in their setting
+    `schema` is the schema of the tables. `language` is the stemmer: english, german or another that PostgreSQL has, or
+    simple for none. `halfvec` halves the vector index. `row_security` limits other roles to the tenant in their setting
     `chunksink.tenant_key`. `statement_timeout` is seconds per statement, 0 for no limit; `search_timeout` is seconds
     per search. `pool_size` is how many connections searches use at once.
     """

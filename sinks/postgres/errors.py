@@ -25,7 +25,7 @@ def translate_errors(where: str) -> Iterator[None]:
 
 
 def connect_error(error: psycopg.Error, where: str) -> SinkError:
-    """The error for a failed login. Such errors have no code, and messages may be in the server's language."""
+    """The error for a failed connection. Such errors have no code, and messages may be in the server's language."""
     reason = reason_of(error)
     if 'database "' in reason and "does not exist" in reason:
         return Refused(f"PostgreSQL at {where} has no such database ({reason}). Create it, or correct the option `url`")

@@ -66,7 +66,7 @@ class PostgresReader(KeywordMethods):
             return dict(rows(connection, statement, [list(filter(is_storable, ids))]))
 
     def refresh(self) -> None:
-        """Reads the language again, and which vector index there is. Answers always show the newest documents."""
+        """Reads the language and the type of the vector index again. Answers always show the newest documents."""
         with self._connections.reserved() as connection:
             self._language = TableComment.read(connection, self._build).language
             dimensions = schema.halfvec_dimensions(connection, self._build)

@@ -75,7 +75,7 @@ def every(query: Query) -> str:
 
 
 def adjacent(term: str) -> str:
-    """The words of a term, adjacent and in this order."""
+    """The words of a term, adjacent and in this order; in any order if it contains a script without spaces."""
     if is_spaceless(folded(term)):
         return together(term)
     return " <-> ".join(map(_quoted, split(term)))
