@@ -131,7 +131,7 @@ MEANINGS: dict[str, tuple[str, str]] = {
         "sort the log, or fix the recorder: it must append events in order",
     ),
     RECORDING_MALFORMED: (
-        "an asciinema recording violates its format; none of it was read",
+        "an asciinema recording is malformed; none of it was read",
         "correct the line that the message names, or record again",
     ),
 }

@@ -80,7 +80,7 @@ def discover(
             walk.add_folder(path)
         elif not _is_missing(path):
             walk.add_file(path)
-        elif address := _ADDRESS.match(str(path)):  # Path joins two slashes into one
+        elif address := _ADDRESS.match(str(path)):  # Path collapses the two slashes
             raise IngestRefused(f"{'//'.join(address.groups())} is a URL: download it, and name the file or folder")
         elif (scope := _former_scope(path, roots, db)) is None:
             raise IngestRefused(f"{path} does not exist; name a folder or a file")
@@ -305,5 +305,5 @@ def _filled_by_tool(folder: str) -> str | None:
     if folder.endswith("/node_modules") or os.path.isfile(f"{folder}/pyvenv.cfg"):  # noqa: PTH113 (many folders)
         return "contains installed packages"
     with suppress(OSError), open_regular(f"{folder}/CACHEDIR.TAG") as file:
-        return "is a cache, by its CACHEDIR.TAG" if file.read(len(_CACHE_TAG)) == _CACHE_TAG else None
+        return "is a cache, according to its CACHEDIR.TAG" if file.read(len(_CACHE_TAG)) == _CACHE_TAG else None
     return None

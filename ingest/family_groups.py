@@ -91,7 +91,7 @@ def group_records(source: Source, to_draft: Callable[[NumberedRecord], Draft], i
 
 
 def _settle(members: Sequence[Draft], source: Source, spool: Spool, is_complete: bool) -> Iterator[Item]:
-    """Builds a family from the records of its last version. For each chunk, the last one that has not failed counts."""
+    """Builds a family from the records of its last version. Of a chunk's records, the last that did not fail counts."""
     for member in members:
         if member.not_indexed is not None:
             yield Notice(member.not_indexed.code, member.not_indexed.reason, member.line, member.not_indexed.is_failure)

@@ -80,7 +80,7 @@ def _write(bus: BusRoot, key: str, targets: "_Targets") -> int:
 
 
 def _links_of(record: Record) -> Iterator[Record]:
-    """Links of our own form. Chunks of other programs may have other data in this field."""
+    """Links in our own format. Chunks of other programs may have other data in this field."""
     links = (record.get("metadata") or {}).get("links")
     for link in links if isinstance(links, list) else ():
         if isinstance(link, dict) and all(isinstance(link.get(name), str) for name in ("url", "link_type")):

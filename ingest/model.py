@@ -40,9 +40,9 @@ class Source:
 class Family:
     """All chunks of one document of one tenant, in order.
 
-    If a file has several families with one key, the last one counts, and the others are reported. `is_partial`: some
-    of its parts could not be read; a partial family does not replace a larger one of the same version. `line` is that
-    of its record, for notices.
+    If a file has several families with the same key, the last one counts, and the others are reported. `is_partial`:
+    some of its parts could not be read; a partial family does not replace a larger one of the same version. `line` is
+    that of its record, for notices.
     """
 
     chunks: Sequence[Record]

@@ -88,8 +88,7 @@ class Outcomes:
             set_found(self._db, uri, partition=partition)
 
     def notices(self) -> dict[str, Notices]:
-        """The notices of each partition's sources. For sources that this run did not read, those of their last reading
-        count."""
+        """The notices of each partition's sources. A source that this run did not read keeps its last notices."""
         errors: dict[str, Counter[str]] = {}
         failures, skipped = Counter[str](), Counter[str]()
         for partition, outcome, codes, failed in self._db.execute(_NOTICES, {"tenant": self._tenant}):
@@ -168,7 +167,7 @@ def _superseded(name: str, line: int | None, *, is_equal: bool) -> Notice:
     """A notice that the family at this line of its file replaces an earlier one; a failure unless both are equal."""
     if is_equal:
         return Notice(RECORD_SUPERSEDED, f"{name} is in the file twice", line, is_failure=False)
-    reason = f"{name} replaces an earlier one with the same name and other content: each needs its own name"
+    reason = f"{name} replaces an earlier one with the same name but different content: each needs its own name"
     return Notice(DUPLICATE_IDS, reason, line)
 
 

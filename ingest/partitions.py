@@ -28,8 +28,8 @@ _LAST_MOMENT = datetime.max.replace(tzinfo=UTC) - timedelta(microseconds=1)
 def load_partitions(db: sqlite3.Connection, bus: BusRoot, placement: Placement, *, trust_cache: bool) -> frozenset[str]:
     """Updates `family`. Returns the partitions that were missing or outdated in it, or cannot be used.
 
-    Raises IngestRefused for a partition in reach that is invalid or written by another program: rewriting it could lose
-    chunks.
+    Raises IngestRefused if a partition that this run may write is invalid, or was written by another program:
+    rewriting it could lose chunks.
     """
     ours = [key for key in bus.partition_keys() if is_ours(bus, key)]
     only = placement.only
@@ -85,7 +85,7 @@ def _row(
 
 
 def _is_valid(bus: BusRoot, key: str, placement: Placement) -> bool:
-    """Whether the partition is valid. Raises IngestRefused if it is invalid and in reach."""
+    """Whether the partition is valid. Raises IngestRefused if it is invalid and this run may write it."""
     findings: list[Finding] = []
     if Validation(bus, on_finding=findings.append).run([key]).ok:
         return True
@@ -116,7 +116,7 @@ def _load_families(db: sqlite3.Connection, key: str, file: BinaryIO) -> None:
         db.execute(_SOURCE, {"family": summary.family, "uri": origin, "tenant": summary.tenant})
 
 
-# Uses the source that the chunks name, unless a reading of that source is recorded.
+# Assumes that the file named by the chunks contains the family, unless a reading of that file is recorded.
 _SOURCE = """
 insert or ignore into source_family
 select :family, :uri, :tenant, 1 where not exists (select 1 from source where source.uri = :uri)

@@ -178,7 +178,7 @@ def _read(job: Job, stamp: Stamp, spool: str, chunks: BinaryIO, rows: BinaryIO, 
 
 
 def _checksum(path: str) -> tuple[str, Signature]:
-    """The checksum of the current bytes, and the signature. Bytes appended meanwhile are left to the next run."""
+    """The checksum of the current bytes, and the signature. Bytes appended meanwhile are left for the next run."""
     with open_regular(path) as file:
         signature = Signature.of(os.fstat(file.fileno()))
         digest, unread = sha256(), signature.size
@@ -222,7 +222,7 @@ def _row(item: Family | Empty, job: Job, stamp: Stamp, mtime_ns: int, out: Binar
 
 
 def rows_of(reading: Reading) -> Iterator[list[Any]]:
-    """The rows of a reading, as `_row` made them."""
+    """The rows of a reading, as `_read` wrote them."""
     with open(f"{reading.spool}.families", "rb") as file:  # noqa: PTH123
         file.seek(reading.rows[0])
         while file.tell() < reading.rows[1]:

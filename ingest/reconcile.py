@@ -64,7 +64,7 @@ update family set origin = (
 )
 """
 
-# The families of the partitions in reach, each in the partition with its newest copy.
+# The families of the partitions that this run may write, each in the partition with its newest copy.
 _STORED = """
 insert or replace into stored
 select family, partition, name, origin, version, chunks, digest from family

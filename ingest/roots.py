@@ -133,7 +133,7 @@ class Roots:
                 self._roots[number] = replace(root, policy=policy)
 
     def within(self, folder: Path) -> Scope:
-        """The scope of a real folder, whichever roots name its sources."""
+        """The scope of a real folder. It covers names given by the root around it and by roots inside it."""
         below = [root.prefix for root in self._roots if root.path.is_relative_to(folder)]
         root = self.of(folder)
         included = {*below, *([_as_prefix(root.name_of(folder))] if root else [])}

@@ -134,7 +134,7 @@ create index draft_source on draft (uri);
 -- The families without text to index, and the file in which they have none.
 create table empty (family text not null, uri text not null, primary key (family, uri)) without rowid;
 
--- The families of the partitions in reach, each in the partition that has its newest copy.
+-- The families of the partitions that this run may write, each in the partition that has its newest copy.
 create table stored (
   family text primary key,
   partition text not null,

@@ -47,7 +47,7 @@ class Spool:
         yield from self._database.execute("SELECT line, data FROM records ORDER BY sort, number")
 
     def families(self) -> Iterator[list[Spooled]]:
-        """The records of each family as in the file; families in the order of their last records."""
+        """The records of each family in file order; families in the order of their last records."""
         for name in self._database.execute("SELECT family FROM records GROUP BY family ORDER BY MAX(number)"):
             rows = self._database.execute("SELECT line, data FROM records WHERE family = ? ORDER BY number", name)
             yield rows.fetchall()

@@ -149,7 +149,7 @@ def parts_of_lines(lines: Iterable[str], levels: Mapping[int, int], place: int |
 
 
 def with_metadata(document: Structure, stated: Mapping[str, str]) -> Structure:
-    """The document with the metadata that its file states, by the names of Dublin Core. A title such as `Untitled` does
+    """The document with the metadata that its file states, under Dublin Core names. A title such as `Untitled` does
     not count."""
     names = {"title": "title", "language": "language", "created": "date", "date": "date"}
     values = {names[name]: line for name, value in stated.items() if name in names and (line := one_line(value))}

@@ -166,7 +166,7 @@ def _words(paragraph: Any) -> str:
 
 
 class XlsxFormat(DocumentFormat):
-    """Sheets, also hidden ones. Empty rows separate tables. A chunk records the name of its sheet."""
+    """Sheets, including hidden ones. Empty rows separate tables. A chunk records the name of its sheet."""
 
     name = "xlsx"
     rules = "3"

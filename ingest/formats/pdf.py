@@ -84,7 +84,7 @@ def _open(data: bytes) -> Any:
 
 
 def _outline(pdf: Any) -> dict[tuple[int | None, str], int]:
-    """The levels of headings, by page number and letters of the title."""
+    """The levels of headings, by page index and letters of the title."""
     found: dict[tuple[int | None, str], int] = {}
     for bookmark in pdf.get_toc(max_depth=6):
         target, letters = bookmark.get_dest(), _letters(bookmark.get_title())

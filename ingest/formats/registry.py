@@ -1,7 +1,7 @@
 """The interface of a format, and the registry of all formats.
 
 A format reads one kind of file. Importing its module must be cheap: libraries are imported inside `read`. Other
-packages add formats by the entry point group `chunksink.formats`; the entry's name is the one for `--as`
+packages add formats through the entry point group `chunksink.formats`; the entry's name is the one for `--as`
 (docs/writing-a-format.md).
 """
 
@@ -69,7 +69,7 @@ class Format(ABC):
 
     @abstractmethod
     def read(self, source: Source) -> Iterator[Item]:
-        """The families of a file, in flat memory for files of many records. Raises SourceFailed."""
+        """The families of a file. A file of many records is read in constant memory. Raises SourceFailed."""
 
     def with_policy(self, policy: "Policy") -> "Format":
         """The format with this chunking policy; itself if it does not cut texts by one (see `CutByPolicy`)."""

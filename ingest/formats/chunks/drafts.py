@@ -27,7 +27,7 @@ CANONICALIZER = ("chunksink-bridge", "5")
 
 
 def canonical_draft(numbered: NumberedRecord, source: Source) -> Draft:
-    """The chunk unchanged, except that a missing tenant or time is set to that of the run.
+    """The chunk, with a missing tenant or time set to that of the run. An added tenant also changes `chunk_id`.
 
     Without a time of its own, a chunk would have that of its partition. A partition gets a new time whenever any of its
     files changes, so the family would seem newer than it is.
@@ -70,8 +70,8 @@ class MarkdownChunk(msgspec.Struct, gc=False, kw_only=True):
 
 
 def markdown_draft(numbered: NumberedRecord, source: Source) -> Draft:
-    """Keeps the record's `chunk_id`, which depends on tenant, document and version, unless the run has another tenant.
-    A source without a name is identified by its `document_id`."""
+    """Keeps the record's `chunk_id`, which depends on tenant, document and version, unless the run adds a tenant. A
+    source without a name is identified by its `document_id`."""
     record = numbered.record
     chunk: MarkdownChunk = read_as(MarkdownChunk, record)
     return foreign_draft(

@@ -47,7 +47,7 @@ def outdated(records: Iterable[Record], current: Current) -> Iterator[Outdated]:
     """Records of an older schema, or of another extractor version or model than the current one, in their order.
 
     A newer extractor version is a difference too, because versions may have no order. A model that the record
-    did not use is no difference.
+    did not use is not a difference.
     """
     for record in records:
         name, version, model, _ = _made_by(record)

@@ -95,7 +95,7 @@ class IrRecord(msgspec.Struct, gc=False, kw_only=True):
 
 
 def ir_schema() -> dict[str, Any]:
-    """The JSON Schema of a record. `chunksink schema ir` prints a copy, `chunksink/schema/ir-schema.json`."""
+    """The JSON Schema of a record. `chunksink schema ir` prints the copy in `chunksink/schema/ir-schema.json`."""
     schema = msgspec.json.schema(IrRecord)
     schema["$defs"]["IrRecord"]["properties"]["schema_version"] = {"const": IR_VERSION}
     return {

@@ -64,7 +64,7 @@ def without_directives(lines: list[str], *, is_mdx: bool) -> list[str]:
 
 
 def _joined(shown: list[str | None]) -> list[str]:
-    """The lines that were not removed; empty lines beside removed ones become one."""
+    """The lines that were not removed. At most one empty line replaces removed lines and the empty lines after them."""
     lines: list[str] = []
     is_gap = False
     for line in shown:

@@ -1,8 +1,8 @@
 """Cuts a document into passages, from which `records` makes chunks: boundaries, sizes and overlap.
 
 A passage is one contiguous slice of the normalised text: the overlap (the end of the previous passage), then its own
-part. The own parts in order are the document. Later parts of a table repeat its header, because a search hardly finds
-rows without it.
+part. Joined in order, these parts are the document. Later parts of a table repeat its header, because a search rarely
+finds rows without it.
 
 Overlap stays within a section. If a passage ends with a colon, it introduces the next one, whose overlap may then be
 longer.
