@@ -176,8 +176,8 @@ class Answer:
     more: bool
     """Whether there are further hits."""
     facets: Mapping[str, list[FacetValue]]
-    """In hybrid and engine mode, a source that keyword search does not find is counted if it is among the candidates
-    for this page; see `counts_all`."""
+    """In hybrid and engine mode, sources that keyword search does not find are counted only if another leg returned
+    them for this page; see `counts_all`."""
     took_ms: float
     unavailable: Mapping[str, str] = field(default_factory=dict)
     notice: str | None = None

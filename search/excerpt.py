@@ -22,7 +22,7 @@ _LENGTH = 300
 _TOKEN = 40
 """Longer addresses and codes before the first found word are shortened."""
 _PART = 4_000
-"""Of a longer text, only this many characters are parsed, which takes 5 ms."""
+"""Only this many characters of a longer text are parsed, which takes 5 ms."""
 _HTML = ("text/html", "application/xhtml+xml", "application/epub+zip")
 _PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 _TAG = re.compile(r"<!--.*?-->|<[/!?A-Za-z][^<>]*>", re.DOTALL)
@@ -113,7 +113,7 @@ def pattern_of(snippets: Iterable[Sequence[Piece]]) -> re.Pattern[str]:
         words.setdefault((begins, ends), set()).add(word)
     whole = words.get((True, True), set())
     for bounds in words.keys() - {(True, True)}:
-        words[bounds] -= whole  # a word that is whole in any text is marked only where it is whole
+        words[bounds] -= whole  # a word that the engine marked as a whole word is not marked inside other words
     letter = _SIMPLE_LETTER if all(word.isascii() for of_kind in words.values() for word in of_kind) else LETTER
     before, after = f"(?<!{letter})", f"(?!{letter})"
     patterns = [

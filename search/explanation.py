@@ -47,7 +47,7 @@ def formula(answer: Answer) -> str:
 
 
 def rerank_text(rerank: Reranked) -> str:
-    return f"the reranker's score {rerank.score:.4g} decides the place; before reranking it was place {rerank.place}"
+    return f"the reranker's score {rerank.score:.4g} decides the place, which was {rerank.place} before reranking"
 
 
 def facts(document: Document) -> Iterator[tuple[str, str]]:

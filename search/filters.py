@@ -86,7 +86,7 @@ def parse_filters(written: Iterable[str], fields: FieldSet = NO_FIELDS) -> tuple
         field = _known(name, known, fields)
         if operator != "=" and not field.has_order:
             ordered = ", ".join(sorted(name for name, one in known.items() if one.has_order))
-            raise InvalidFilter(f"{name} supports only =, not {operator}. Fields with bounds: {ordered}")
+            raise InvalidFilter(f"{name} supports only =, not {operator}. Fields that support {operator}: {ordered}")
         if field.has_patterns and ("*" in value or "?" in value):
             patterns.setdefault(name, []).extend(unicode_forms(value))
             continue

@@ -1,7 +1,7 @@
 """Fuses ranked lists into one. Each result keeps the arithmetic that explains it.
 
 `by_scores` scales the scores of each leg to 0..1, so that a clear winner counts for more than a narrow one, and weights
-the legs by the query (docs/adr/0018-hybrid-fusion.md has the reasons). `by_ranks` is reciprocal rank fusion (Cormack,
+the legs for each query (docs/adr/0018-hybrid-fusion.md has the reasons). `by_ranks` is reciprocal rank fusion (Cormack,
 Clarke, Buettcher 2009), which needs no common scale.
 """
 

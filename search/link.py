@@ -13,7 +13,7 @@ _MARKDOWN = "text/markdown"
 _MARKDOWN_FILES = ("md", "markdown")
 _LINKED = ("http", "https", "file")
 _NO_SECTION = re.compile(r"/|/front_matter|(?:/[a-z]+\[\d+\])+")
-"""Section paths of chunks without a heading, for example `/ul[4]` or front matter. They are not shown."""
+"""Section paths that name no section, for example `/ul[4]` or `/front_matter`. They are not shown."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?!\s)")  # `note: plan.md` is a file name
 # `#` starts a fragment if `name=value` follows, or if a file suffix is before it and one word after it. Otherwise it is
@@ -43,7 +43,7 @@ def locator_of(document: Document) -> Locator:
 
 
 def section_of(document: Document) -> str | None:
-    """The section path, for documents without headings."""
+    """The section path, to show if there are no headings; None if the path names no section."""
     return None if _NO_SECTION.fullmatch(document.section or "/") else document.section
 
 

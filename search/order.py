@@ -62,7 +62,7 @@ class Order:
     """The order of one question, computed as far down as it is read."""
 
     def __init__(self, queries: LegQueries, question: Question, fixed_weight: float | None = None) -> None:
-        """`fixed_weight` is the weight of keyword search; None to choose it by the query."""
+        """`fixed_weight` is the weight of keyword search; None to choose it for each query."""
         self._queries = queries
         self._question = question
         self._fixed_weight = fixed_weight

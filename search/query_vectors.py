@@ -33,11 +33,11 @@ texts (1)."""
 
 
 class QueryEncoder:
-    """Encodes queries with the models that made indexes. Each model is loaded once, before or at its
+    """Encodes queries with the models that made indexes. Each model is loaded once, no later than its
     first query. Thread-safe."""
 
     def __init__(self, model_cache: Path | None = None) -> None:
-        """`model_cache` is the folder of prepared models, the user's own by default."""
+        """`model_cache` is the folder of prepared models; None means the one in the user's cache folder."""
         self._model_cache = model_cache
         self._lock = threading.Lock()
         self._models: dict[tuple[str, EncoderSettings], QueryModel] = {}

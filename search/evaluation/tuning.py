@@ -1,4 +1,4 @@
-"""Chooses the weight of keyword search in hybrid scores by judged queries, with cross-validation."""
+"""Chooses the weight of keyword search in hybrid scores from judged queries, with cross-validation."""
 
 import random
 from collections.abc import Mapping, Sequence

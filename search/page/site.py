@@ -65,7 +65,7 @@ class Outages:
                 return
             self._logged[kind] = not answered, now
         if answered:
-            _log.warning("%s search answers again", kind, extra={"severity": "info"})
+            _log.warning("%s search is available again", kind, extra={"severity": "info"})
         else:
             _log.warning("%s search is unavailable: `chunksink doctor` shows the reason", kind)
 

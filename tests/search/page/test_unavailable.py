@@ -96,7 +96,7 @@ def test_leg_that_fails_and_returns_is_logged_once_a_minute(
         answers.legs = legs
         assert logged() == [], "within the minute"
         now += 60
-        assert logged() == ["semantic search answers again"]
+        assert logged() == ["semantic search is available again"]
         now += 60
         answers.before = not_built
         [line] = logged()
