@@ -42,7 +42,7 @@ def measure(case: Measurement) -> None:
         for what, value in (("seconds", seconds), ("processor seconds", one.cpu), ("peak MB", one.peak_mb)):
             case.keep(f"{size:,} chunks, {what}", [value])
     case.found("peak memory", ran[large].peak_mb)
-    case.found("time per chunk, against a tenth of them", per_chunk[large] / per_chunk[small])
+    case.found("time per chunk, against a tenth of the chunks", per_chunk[large] / per_chunk[small])
 
 
 def _rebuild(case: Measurement, size: int) -> Ran:
@@ -57,7 +57,7 @@ CASES = (
         "a rebuild of fts, with vectors that cost nothing",
         (
             Figure("peak memory", "MB", at_most=700),
-            Figure("time per chunk, against a tenth of them", "of its time", at_most=1.3),
+            Figure("time per chunk, against a tenth of the chunks", "of its time", at_most=1.3),
         ),
         measure,
         {"chunks": (100_000, 1_000_000), "against": (10_000, 100_000), "sinks": ("fts", "fts")},

@@ -15,7 +15,7 @@ from pathlib import Path
 from bench import corpora
 from bench.harness import Case, Figure, Measurement, ratio
 
-SCALING = "texts a second of two workers, in twice those of one"
+SCALING = "speed of two workers, against twice that of one"
 _BLOCK_SECONDS = 1.0
 """Short, since at the end a worker waits for the other's block."""
 

@@ -40,7 +40,7 @@ def measure_cold(case: Measurement) -> None:
     took = _turns(case, candidates)
     for precision in ("auto", "int8"):
         for name in [name for name in NAMES if name in took]:
-            case.found(f"{precision}, as fast as {name}", ratio(took[name], took[precision]))
+            case.found(f"{precision}, speed against {name}", ratio(took[name], took[precision]))
 
 
 def measure_warm(case: Measurement) -> None:
@@ -56,9 +56,9 @@ def measure_warm(case: Measurement) -> None:
         peer(name, "fill", bus, filled)
         candidates[name] = partial(_peer, case, name, bus, size, filled)
     took = _turns(case, candidates)
-    case.found("in the time of a bare loop that fills Chroma alone", ratio(took[OURS], took["bare loop, chroma"]))
+    case.found("against a bare loop that fills only Chroma", ratio(took[OURS], took["bare loop, chroma"]))
     for name in [name for name in NAMES if name in took]:
-        case.found(f"as fast as {name}", ratio(took[name], took[OURS]))
+        case.found(f"speed against {name}", ratio(took[name], took[OURS]))
 
 
 def measure_served(case: Measurement) -> None:
@@ -78,8 +78,8 @@ def measure_served(case: Measurement) -> None:
         candidates[name] = partial(on_new_server, partial(_bare, case, bus, *engines))
     took = _turns(case, candidates)
     slower = [max(pair) for pair in zip(took["meilisearch"], took["chroma"], strict=True)]
-    case.found("in the time of the slower engine's bare loop", ratio(took[ours], slower))
-    case.found("in the time of both bare loops at once", ratio(took[ours], took["both at once"]))
+    case.found("against the bare loop of the slower engine", ratio(took[ours], slower))
+    case.found("against both bare loops at once", ratio(took[ours], took["both at once"]))
 
 
 def _peers(case: Measurement) -> tuple[str, ...]:
@@ -120,8 +120,8 @@ CASES = (
         "rebuild-cold",
         "a rebuild of fts and Chroma that computes vectors, against LangChain and LlamaIndex, which fill Chroma alone",
         (
-            *(Figure(f"auto, as fast as {name}", at_least=2.5) for name in NAMES),
-            *(Figure(f"int8, as fast as {name}", at_least=3.3) for name in NAMES),
+            *(Figure(f"auto, speed against {name}", at_least=2.5) for name in NAMES),
+            *(Figure(f"int8, speed against {name}", at_least=3.3) for name in NAMES),
         ),
         measure_cold,
         {"chunks": (400, 1_000), "rounds": (1, 3)},
@@ -130,8 +130,8 @@ CASES = (
         "rebuild-warm",
         "a rebuild of fts and Chroma with all vectors cached, against loops that fill Chroma alone",
         (
-            Figure("in the time of a bare loop that fills Chroma alone", "of its time", at_most=1.18),
-            *(Figure(f"as fast as {name}", at_least=1) for name in NAMES),
+            Figure("against a bare loop that fills only Chroma", "of its time", at_most=1.18),
+            *(Figure(f"speed against {name}", at_least=1) for name in NAMES),
         ),
         measure_warm,
         {"chunks": (5_000, 20_000), "rounds": (1, 3)},
@@ -140,8 +140,8 @@ CASES = (
         "rebuild-served",
         "a rebuild of Meilisearch and Chroma with all vectors cached, against bare loops of both",
         (
-            Figure("in the time of the slower engine's bare loop", "of its time", at_most=1.18),
-            Figure("in the time of both bare loops at once", "of its time"),
+            Figure("against the bare loop of the slower engine", "of its time", at_most=1.18),
+            Figure("against both bare loops at once", "of its time"),
         ),
         measure_served,
         {"chunks": (5_000, 20_000), "rounds": (1, 3)},

@@ -137,7 +137,7 @@ def measure_append(case: Measurement) -> None:
         peaks.append(ran.peak_mb)
     for name, seconds in took.items():
         case.keep(f"{name}, seconds", seconds)
-    case.found("appended, against as many in a source of their own", median(took["appended"]) / median(took["new"]))
+    case.found("appended, against as many in a new source", median(took["appended"]) / median(took["new"]))
     case.found("peak memory of the first sync", peaks[0])
 
 
@@ -181,7 +181,7 @@ CASES = (
         "sync-append",
         "ten chunks appended to one large source",
         (
-            Figure("appended, against as many in a source of their own", "of its time", at_most=3),
+            Figure("appended, against as many in a new source", "of its time", at_most=3),
             Figure("peak memory of the first sync", "MB", at_most=250),
         ),
         measure_append,

@@ -100,15 +100,15 @@ FORMS: dict[str, tuple[str, Callable[[], tuple[str, bool]]]] = {
     "chroma": (f"{KILLED} a real Chroma in its folder", partial(killed, "chroma", 40)),
     "meilisearch": (f"{KILLED} a real Meilisearch", partial(killed, "meilisearch", 25)),
     "machine": ("random sequences of edits against a plain dict", partial(tests, MACHINE)),
-    "engines": ("such sequences in a real Chroma and a real Meilisearch", partial(tests, ENGINES)),
-    "tenants": ("tenants are apart in every answer", partial(tests, TENANTS)),
+    "engines": ("such sequences in real Chroma and Meilisearch", partial(tests, ENGINES)),
+    "tenants": ("no answer mixes tenants", partial(tests, TENANTS)),
     "races": ("2 and 8 processes on one home", partial(tests, RACES)),
-    "heavy": ("what is too long for every day: large batches, every byte, every sign", heavy),
+    "heavy": ("tests too long for every run: large batches, every byte, every character", heavy),
     "faults": (
-        "every network fault, a killed and a starved server at every place, disks full at every size",
+        "every network fault; a server killed or starved at every call; disks full at every size",
         partial(tests, FAULTS, "--dist", "loadfile"),
     ),
-    "steps": ("killed, stopped and starved before and after every named step and call", partial(tests, STEPS)),
+    "steps": ("killed, stopped or starved before and after every named step and call", partial(tests, STEPS)),
 }
 """What each is, and what runs it."""
 

@@ -211,7 +211,7 @@ def run(
         rounds.end()
         killed = ", ".join(f"{rounds.hits[name]} in a {what}" for name, what in COMMANDS.items() if rounds.hits[name])
         killed += f", of which {rounds.broken} broke Chroma's vectors" if rounds.broken else ""
-        looks = " and ".join(f"{number:,} times into {name}" for name, number in rounds.looks.items())
-        return f"{killed}, {rounds.number} rounds, seed {seed}; a reader looked {looks} and missed no source"
+        looks = " and ".join(f"{name} {number:,} times" for name, number in rounds.looks.items())
+        return f"{killed}, {rounds.number} rounds, seed {seed}; a reader checked {looks} and missed no source"
     finally:
         shutil.rmtree(folder, ignore_errors=True)
