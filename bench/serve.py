@@ -1,7 +1,7 @@
 """How fast `chunksink serve` answers at a fixed rate of requests.
 
 The chunks are passages of documentation, embedded by the real model: generated vectors have no near neighbours, so a
-graph search among them visits more. Requests arrive at a fixed rate, whether or not earlier ones are answered, and are
+graph search visits more of them. Requests arrive at a fixed rate, whether or not earlier ones are answered, and are
 timed from the moment at which they were due. All queries differ, so nothing is answered from a cache. Three of four ask
 `/api/search`, one asks for the page with its facets.
 """

@@ -6,9 +6,9 @@ folders that are suddenly empty.
 
 MIN_SOURCES = 10
 MIN_CHUNKS = 100
-"""These limits never stop a run that loses fewer sources and fewer chunks than these."""
+"""A run that loses fewer than `MIN_SOURCES` sources and fewer than `MIN_CHUNKS` chunks is never stopped."""
 LARGEST_SHARE = 0.2
-"""Nor do they stop a run that loses at most this share of all sources and of all chunks."""
+"""Nor is a run that loses at most this share of all sources and of all chunks."""
 SHRUNK_DIVISOR = 4
 """A source counts as shrunk if it keeps less than a quarter of its chunks."""
 

@@ -10,7 +10,7 @@ from chunksink.chunkbus.chunk import Chunk
 from chunksink.chunkbus.identity import resolve_parent_id
 
 STRETCH_COLUMNS = ("first", "lines", "expected", "version", "checksum", "family", "document", "source")
-"""`first` is the first line, `lines` how many it has, `expected` the highest `chunk_count`. The rest are hash numbers.
+"""`first` is the first line, `lines` the number of lines, `expected` the highest `chunk_count`. The rest are hashes.
 
 `version` identifies one version of one family. `checksum` is 0 without a source checksum. `family` is the hash number
 of the tenant and the `parent_id`, `source` that of the `parent_id` alone.

@@ -3,7 +3,7 @@ protocols of `sinks` and `embeddings`.
 
 | bus | the folder or bucket with the chunks; each partition is one file of chunks and its manifest |
 | source, family | what chunks were cut from (a file, a record); a family is all chunks of one source of one tenant |
-| tombstone | an entry in a manifest that withdraws a source, or the version of it with one `document_id` |
+| tombstone | an entry in a manifest that retires a source, or the version of it with one `document_id` |
 | projection | the rules that make documents from chunks; every sink stores the same documents |
 | home | the folder with `state.db`, the cache of vectors and the records of runs |
 | sink, build | an engine that stores an index, such as `chroma`; one complete index in it |

@@ -45,7 +45,8 @@ class Convergence:
         Returns whether any build was scanned.
 
         With `scan`, all builds are scanned; with `deep`, scans also compare vectors; with `spot_check`, some documents
-        are compared, too. Without `sign`, no engine is written, so the next run scans builds that differ again.
+        are compared, too. Without `sign`, nothing is written to the engines, so the next run scans
+        again those that differ.
         """
         scanned = False
         self.differences.clear()

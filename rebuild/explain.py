@@ -237,8 +237,8 @@ def _verdict(db: Any, row: _ChunkRow) -> tuple[Verdict, str]:
         copy = f"by a newer version, or a copy, of its source in partition {current[0]}"
         return "superseded", f"{copy}, dated {newer}; this one is dated {own}"
     if tombstone is None:
-        return "retired", "a tombstone withdrew a newer version of its source, and this one with it"
-    return "retired", f"the tombstone of {tombstone[1]} in partition {tombstone[0]} withdraws it"
+        return "retired", "a tombstone retired a newer version of its source, and this one with it"
+    return "retired", f"the tombstone of {tombstone[1]} in partition {tombstone[0]} retires it"
 
 
 def _line_and_source(root: BusRoot, row: _ChunkRow) -> tuple[int, str] | tuple[None, None]:

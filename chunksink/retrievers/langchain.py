@@ -77,7 +77,7 @@ class ChunksinkRetriever(BaseRetriever):
             raise InvalidQuestion("tenant=None is not a tenant: name the tenant, or leave the argument out")
         if self.tenant is not None and tenant != self.tenant:
             raise InvalidQuestion(
-                f"this retriever is for another tenant, not for {tenant!r:.100}: make another retriever for it"
+                f"this retriever is for another tenant, not for {tenant!r:.100}: make one for that tenant"
             )
         return tenant
 

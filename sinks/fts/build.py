@@ -1,6 +1,7 @@
 """A keyword build, opened for writing."""
 
 import json
+import math
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -87,7 +88,7 @@ class FtsBuild:
         damage = self._damage() if content else ""
         columns = ", ".join(FIELDS) if content else _HASHES
         statement = f"SELECT row, {columns} FROM documents WHERE row > ? ORDER BY row LIMIT {_PAGE}"
-        last = -(2**63)  # foreign rows may have negative numbers
+        last: float = -math.inf  # foreign rows may have negative numbers
         while True:
             with translate_errors(self._path):
                 page = self._connection.execute(statement, [last]).fetchall()

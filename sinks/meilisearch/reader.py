@@ -20,7 +20,7 @@ from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece, Sort, Value, 
 _OPEN, _CLOSE = "\ue000", "\ue001"
 _SNIPPET_WORDS = 40
 _CANDIDATES = ((20_000, 1600), (80_000, 3200), (math.inf, 6400))
-"""(Up to this many documents, hits to request). More of these make it compare more vectors (ADR 0040)."""
+"""Up to this many documents, so many hits are requested: then Meilisearch compares more vectors (ADR 0040)."""
 _DEEPER = 4  # if there are too few hits, the next request asks for this many times as many
 _HITS_OF_WORD = 100
 """At least this many hits are requested for each word. Documents beyond them count as if they did not have the word."""

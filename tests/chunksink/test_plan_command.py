@@ -208,7 +208,7 @@ def test_plan_reads_rewritten_chunks_again(
     ended = quick_shell("plan")
     assert ended.code == code
     assert ("1 source to change" in ended.out) == (code == Exit.OK)
-    assert ("was rewritten meanwhile" in ended.err) == (code != Exit.OK)
+    assert ("was rewritten meanwhile; run again" in ended.err) == (code != Exit.OK)
 
 
 @pytest.fixture

@@ -25,4 +25,4 @@ def command(shared: SharedOptions) -> None:
         "it up to date"
     )
     if former := [name for name in generation.builds if name not in index.config.sinks]:
-        note(f"not searched until `sinks` names them again: {', '.join(former)}")
+        note(f"not searched until named in `sinks` again: {', '.join(former)}")

@@ -211,6 +211,6 @@ def test_killed_check_proves_nothing(sink: ChromaSink, tmp_path: Path, monkeypat
     with monkeypatch.context() as patch:
         killed = subprocess.CompletedProcess([], -signal.SIGKILL, "", "")
         patch.setattr(seal.subprocess, "run", lambda *_, **__: killed)
-        with pytest.raises(NotConfirmed, match="was killed"):
+        with pytest.raises(NotConfirmed, match="was killed, perhaps for lack of memory"):
             look(sink)
     look(sink)

@@ -65,7 +65,7 @@ def test_only_differences_are_written(build: FtsBuild) -> None:
 def test_foreign_rows_are_found_and_removable(sink: FtsSink, build: Build, path: Path) -> None:
     mine = family("a", ["mine"])
     build.replace([mine])
-    run(path, "INSERT INTO documents (id, parent_id, text) VALUES ('stranger', '', 'who knows')")
+    run(path, "INSERT INTO documents (row, id, parent_id, text) VALUES (-5, 'stranger', '', 'who knows')")
     strangers = [stored for stored in build.scan() if stored.parent_id == NO_PARENT]
     assert [stored.id for stored in strangers] == ["stranger"]
     with closing(sink.reader(sink.builds()[0])) as reader:
