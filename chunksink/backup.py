@@ -25,7 +25,7 @@ import msgspec
 from chunksink.chunkbus.runlog import new_run_id, utc_now
 from chunksink.chunkbus.storage import make_durable
 from chunksink.chunkbus.store import damaged, explained, opening
-from chunksink.ingest.store import IngestStore, keep_out_ingests
+from chunksink.ingest.store import IngestStore, ingest_lock
 from chunksink.rebuild import locks
 from chunksink.rebuild.errors import BackupUnreadable, HomeNotEmpty, NothingBuilt
 from chunksink.rebuild.state import State
@@ -77,7 +77,7 @@ def restore(home: Path, file: Path, *, force: bool = False) -> Backup:
     moves them to a new folder of the home. A killed restore can be repeated with the same options."""
     with _opened(file):  # before a new home is made
         pass
-    with locks.RebuildLock(home).at_start(), locks.writing(home), keep_out_ingests(home), opening(home / "state.db"):
+    with locks.RebuildLock(home).at_start(), locks.writing(home), ingest_lock(home), opening(home / "state.db"):
         staging = home / "restore.partial"
         was_killed = staging.exists() and not (home / "state.db").exists()
         if _has_records(home) and not force and not was_killed:

@@ -48,7 +48,7 @@ from chunksink.search.question import FusionName, Mode, Question
 from chunksink.settings.config import Config
 from chunksink.sinks.custom_fields import FieldSet
 from chunksink.sinks.retry import Fault
-from chunksink.wiring import cached_vector, open_one_sink, open_session, status_of, usual_mode
+from chunksink.wiring import cached_vector, default_mode, open_one_sink, open_session, status_of
 from chunksink.workers import worker_processes
 
 if TYPE_CHECKING:
@@ -355,7 +355,7 @@ class Index(AbstractContextManager["Index", None]):
         fields = FieldSet.of(self.config.fields)
         question = Question(
             query,
-            mode=self._usual_mode if mode is None else mode,
+            mode=self._default_mode if mode is None else mode,
             limit=limit,
             offset=offset,
             filters=as_filters(filters, fields),
@@ -382,8 +382,8 @@ class Index(AbstractContextManager["Index", None]):
         return Access(tenant, required=self.config.tenants == "required")
 
     @cached_property
-    def _usual_mode(self) -> Mode:
-        return usual_mode(self.config)
+    def _default_mode(self) -> Mode:
+        return default_mode(self.config)
 
     def _live_search(self) -> "LiveSearch":
         from chunksink.live import LiveSearch

@@ -162,7 +162,7 @@ def open_one_sink(config: Config, stack: ExitStack, name: str) -> Sink:
         raise
 
 
-def usual_mode(config: Config) -> "Mode":
+def default_mode(config: Config) -> "Mode":
     """The default mode of a search: keyword if no sink has vectors, else hybrid."""
     with ExitStack() as stack:
         try:

@@ -49,7 +49,7 @@ def add_tenant(db: Database) -> None:
 
 
 @contextmanager
-def keep_out_ingests(home: Path) -> Iterator[None]:
+def ingest_lock(home: Path) -> Iterator[None]:
     """Keeps other ingests out of this home. Raises IngestBusy if one is still running after ten seconds."""
     lock = filelock.FileLock(f"{home / FILE_NAME}.run.lock", timeout=_LOCK_SECONDS)
     try:
@@ -75,7 +75,7 @@ class IngestStore(Store):
         Raises IngestBusy if another run uses it.
         """
         db = self.db.conn
-        with keep_out_ingests(self.path.parent):
+        with ingest_lock(self.path.parent):
             try:
                 with write_transaction(self.db):
                     is_known_bus = db.execute("select path from bus").fetchone() == (bus.identity,)

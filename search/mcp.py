@@ -131,11 +131,11 @@ def mcp_server(
     access: Access,
     known_errors: tuple[type[Exception], ...],
     version: str,
-    usual_mode: Mode = "hybrid",
+    default_mode: Mode = "hybrid",
     fields: FieldSet = NO_FIELDS,
 ) -> MCPServer:
     """`known_errors` mean that the index is not available. Any other exception, except search errors, is a bug.
-    `usual_mode` is the mode of a search that names none."""
+    `default_mode` is the mode of a search that names none."""
 
     by_name = {name: one for name, one in filter_fields(fields).items() if name not in _NOT_DESCRIBED}
 
@@ -177,7 +177,7 @@ def mcp_server(
         with errors_for_assistants():
             question = Question(
                 query,
-                mode=mode or usual_mode,
+                mode=mode or default_mode,
                 limit=limit,
                 offset=offset,
                 filters=parse_filters(filters or (), fields),

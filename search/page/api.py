@@ -49,7 +49,7 @@ class Api:
     async def search(self, request: Request) -> Response:
         caller = caller_of(request)
         try:
-            form = read(request.query_params.multi_items(), strict=True, usual_mode=self._site.usual_mode)
+            form = read(request.query_params.multi_items(), strict=True, default_mode=self._site.default_mode)
             access = caller.access(form.tenant, required=self._site.tenants_required)
             answer = await self._workers.do(self._site.search, form.question(self._site.fields), access, caller)
         except Exception as error:

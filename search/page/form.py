@@ -118,7 +118,7 @@ def read(
     pairs: Iterable[tuple[str, str]],
     *,
     strict: bool,
-    usual_mode: Mode = "hybrid",
+    default_mode: Mode = "hybrid",
     known: Collection[str] = tuple(_BY_NAME),
 ) -> SearchForm:
     """Read the parameters of an address. Empty fields of a form are ignored.
@@ -139,7 +139,7 @@ def read(
         if _BY_NAME[name].kind != "list":
             once(name, values)
     read_fields = {name: _value(_BY_NAME[name], values) for name, values in fields.items()}
-    return SearchForm(**{"mode": usual_mode, **read_fields})
+    return SearchForm(**{"mode": default_mode, **read_fields})
 
 
 def once(name: str, values: Sequence[str]) -> None:

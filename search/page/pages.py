@@ -70,12 +70,12 @@ class HtmlPages:
 
     async def search(self, request: Request) -> Response:
         caller = caller_of(request)
-        form = SearchForm(q=request.query_params.get("q", ""), mode=self._site.usual_mode)
+        form = SearchForm(q=request.query_params.get("q", ""), mode=self._site.default_mode)
         answer: Answer | None = None
         updated_at = ""
         problem: HttpProblem | None = None
         try:
-            form = read(request.query_params.multi_items(), strict=False, usual_mode=self._site.usual_mode)
+            form = read(request.query_params.multi_items(), strict=False, default_mode=self._site.default_mode)
             found, updated_at = await self._workers.do(self._search, caller, form)
             problem = None if found is None else unanswered(found)
             answer = None if problem else found
@@ -100,7 +100,7 @@ class HtmlPages:
         return {
             "form": form,
             "answer": answer,
-            "modes": views.modes(form) if self._site.usual_mode == "hybrid" else [],
+            "modes": views.modes(form) if self._site.default_mode == "hybrid" else [],
             "hits": list(zip(answer.hits, drawers(answer), strict=True)) if answer is not None else [],
             "outcome": views.outcome(answer, form) if answer is not None else "",
             "suggestions": views.suggestions(answer, form) if answer is not None else [],
@@ -119,7 +119,7 @@ class HtmlPages:
         chunk_id = request.query_params.get("id", "")
         form, found, problem = SearchForm(), None, None
         try:
-            form = read(request.query_params.multi_items(), strict=False, usual_mode=self._site.usual_mode)
+            form = read(request.query_params.multi_items(), strict=False, default_mode=self._site.default_mode)
             access = caller.access(form.tenant, required=self._site.tenants_required)
             found = await self._workers.do(self._site.service.get, chunk_id, access, form.context, form.q)
         except Exception as error:

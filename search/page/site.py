@@ -75,7 +75,7 @@ class Site:
     """`unready` are errors that mean "not available yet" or "not available now". One of them, `unbuilt`, means that
     there is no index yet. Any other error, except search errors and overload, is a bug.
 
-    `source_url` is put before relative sources to make links. `usual_mode` is the mode of questions that name none.
+    `source_url` is put before relative sources to make links. `default_mode` is the mode of questions that name none.
     Without `metrics` nothing is counted.
     """
 
@@ -87,7 +87,7 @@ class Site:
     unbuilt: type[Exception]
     tenants_required: bool = False
     fields: FieldSet = NO_FIELDS
-    usual_mode: Mode = "hybrid"
+    default_mode: Mode = "hybrid"
     source_url: str | None = None
     version: str = ""
     metrics: Metrics | None = None

@@ -208,7 +208,7 @@ class VectorConformance(ReaderConformance):
 class KeywordConformance(ReaderConformance):
     """For sinks whose reader answers `search`."""
 
-    one_hit_a_family = False
+    one_hit_per_family = False
     """True for an engine that returns only the best document of each family."""
 
     def test_the_reader_is_a_keyword_reader(self, reader: Any) -> None:
@@ -221,7 +221,7 @@ class KeywordConformance(ReaderConformance):
 
     def check(self, hits: list[Hit], expected: set[str], filters: list[Filter]) -> None:
         found = [hit.id for hit in hits]
-        if not self.one_hit_a_family:
+        if not self.one_hit_per_family:
             assert set(found) == expected, filters
             return
         assert set(found) <= expected, filters

@@ -18,7 +18,7 @@ import pytest
 from chunksink import backup as module
 from chunksink.chunkbus.errors import NewerStore, StoreUnreadable
 from chunksink.command_line.exits import Exit
-from chunksink.ingest.store import keep_out_ingests
+from chunksink.ingest.store import ingest_lock
 from chunksink.rebuild.errors import BackupUnreadable, HomeNotEmpty
 from chunksink.rebuild.locks import writing
 from chunksink.rebuild.state import State
@@ -350,7 +350,7 @@ def test_restore_of_a_newer_version_changes_nothing(quick_shell: Shell) -> None:
     assert files(quick_shell.home) == {}
 
 
-@pytest.mark.parametrize("holder", [writing, keep_out_ingests])
+@pytest.mark.parametrize("holder", [writing, ingest_lock])
 def test_restore_waits_for_running_writers(holder: Any, quick_shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     quick_shell.synced(p1=[A])
     file = saved(quick_shell)

@@ -87,7 +87,7 @@ class TestChromaServer(OnServer, SinkConformance, VectorConformance):
 
 
 class TestMeilisearch(OnServer, SinkConformance, KeywordConformance):
-    one_hit_a_family = True
+    one_hit_per_family = True
     rounds, many = ROUNDS, MANY
 
     @pytest.fixture(scope="class")

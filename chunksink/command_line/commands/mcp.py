@@ -9,7 +9,7 @@ from chunksink.command_line.exits import Exit
 from chunksink.command_line.options import SharedOptions, access_of, config_from, index_options, require_extra
 from chunksink.live import SEARCH_ERRORS, LiveSearch
 from chunksink.sinks.custom_fields import FieldSet
-from chunksink.wiring import usual_mode
+from chunksink.wiring import default_mode
 
 
 @click.command()
@@ -34,6 +34,6 @@ def command(shared: SharedOptions, tenant: str | None) -> int:
     config = config_from(shared)
     access = access_of(config, tenant)
     with closing(LiveSearch(config, every_seconds=0.5)) as live:
-        server = mcp_server(live, access, SEARCH_ERRORS, __version__, usual_mode(config), FieldSet.of(config.fields))
+        server = mcp_server(live, access, SEARCH_ERRORS, __version__, default_mode(config), FieldSet.of(config.fields))
         server.run("stdio")
     return Exit.OK

@@ -25,7 +25,7 @@ from chunksink.search.question import FUSIONS, KEYWORD, LEGS_OF, MODES, SEMANTIC
 from chunksink.settings.config import Config
 from chunksink.sinks.custom_fields import FieldSet
 from chunksink.sinks.reader import Piece
-from chunksink.wiring import cached_vector, usual_mode
+from chunksink.wiring import cached_vector, default_mode
 
 _TITLE_CHARACTERS = 120
 _TEXT_CHARACTERS = 240
@@ -109,7 +109,7 @@ def command(
     fields = FieldSet.of(config.fields)
     question = Question(
         " ".join(query),
-        mode=mode or usual_mode(config),
+        mode=mode or default_mode(config),
         filters=parse_filters(filters, fields),
         facets=parse_facets(facets, fields),
         collapse=not all_chunks,

@@ -33,7 +33,7 @@ from chunksink.search.page.site import Metrics, Site
 from chunksink.search.question import Question
 from chunksink.settings.config import Config
 from chunksink.sinks.custom_fields import FieldSet
-from chunksink.wiring import usual_mode
+from chunksink.wiring import default_mode
 
 _CHECK_SECONDS = 0.5
 """How often to check for changes by other processes."""
@@ -113,7 +113,7 @@ def _app(config: Config, live: LiveSearch, host: str, names: tuple[str, ...], so
         unready=SEARCH_ERRORS,
         unbuilt=NoGeneration,
         tenants_required=config.tenants == "required",
-        usual_mode=usual_mode(config),
+        default_mode=default_mode(config),
         fields=FieldSet.of(config.fields),
         source_url=source_url,
         version=__version__,

@@ -314,7 +314,7 @@ def test_markup_is_shown_neither_in_snippets_nor_in_neighbours(browser: Browser,
 
 def test_modes_are_hidden_if_there_is_only_one(browser: Browser, legs: Legs) -> None:
     keyword_only = replace(legs, semantic=None)
-    with served(make_app(site_over(LegAnswers(keyword_only), usual_mode="keyword"))) as address:
+    with served(make_app(site_over(LegAnswers(keyword_only), default_mode="keyword"))) as address:
         page = browser.new_page()
         complaints = Complaints()
         complaints.listen(page)

@@ -190,7 +190,7 @@ def test_page_after_the_last_one_links_to_the_first(client: TestClient) -> None:
 
 def test_index_without_vectors_offers_no_modes(legs: Legs) -> None:
     keyword_only = replace(legs, semantic=None)
-    with client_of(make_app(site_over(LegAnswers(keyword_only), usual_mode="keyword"))) as client:
+    with client_of(make_app(site_over(LegAnswers(keyword_only), default_mode="keyword"))) as client:
         page = client.get("/?q=cat").text
         assert ('class="hit"' in page, 'name="mode"' in page, "by words only" in page) == (True, False, False)
         assert not [link for link in links(client.get("/?q=zyzzyva").text) if "mode=hybrid" in link]
