@@ -161,12 +161,15 @@ def model_mismatch(configured: EncoderSettings, live: Generation, model_cache: P
         return _files_changed(live, model_cache or default_model_cache())
     if configured.model != live.encoder.model:
         return f"the live index was made with {live.encoder.model}, but {configured.model} is configured"
-    values = (f"{name} was {_shown(before)} and is now {_shown(now)}" for name, (before, now) in changed.items())
-    return f"the live index was made with other settings of {configured.model}: {'; '.join(values)}"
+    values = "; ".join(_change(name, before, now) for name, (before, now) in changed.items())
+    return f"the live index was made with other settings of {configured.model}: {values}"
 
 
-def _shown(setting: object) -> str:
-    return "the default" if setting is None else repr(setting)
+def _change(name: str, before: object, now: object) -> str:
+    if name == "endpoint_key_variable":  # by mistake, its value may be the key
+        return f"{name} has changed"
+    shown = ("the default" if setting is None else repr(setting) for setting in (before, now))
+    return f"{name} was {' and is now '.join(shown)}"
 
 
 def _files_changed(live: Generation, model_cache: Path) -> str | None:

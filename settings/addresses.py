@@ -3,6 +3,11 @@
 from urllib.parse import SplitResult, urlsplit
 
 
+def may_contain_secret(url: str) -> bool:
+    """Whether a URL has a user, a password, parameters or a fragment."""
+    return any(char in url for char in "@?#")
+
+
 def server_address(url: str) -> SplitResult | None:
     """The parts of an http or https URL; None for anything else.
 
@@ -18,5 +23,5 @@ def server_address(url: str) -> SplitResult | None:
         (parts.hostname or "").encode("idna")  # the form in which it is resolved
     except (ValueError, httpx.InvalidURL):
         return None
-    is_plain = url.split() == [url] and not any(char in url for char in "@?#")
+    is_plain = url.split() == [url] and not may_contain_secret(url)
     return parts if is_plain and parts.scheme in ("http", "https") and parts.hostname and port != 0 else None

@@ -17,6 +17,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from chunksink.settings.addresses import may_contain_secret
 from chunksink.settings.config import (
     CONFIG_FILE,
     MEILI_SINKS,
@@ -167,6 +168,12 @@ def _require_usable(config: Config, unused: set[str], sources: _Sources, environ
         raise sources.error("sinks", misspelt)
     if wrong := wrong_token(config.tokens):
         raise sources.error("tokens", wrong)
+    if config.endpoint is not None and may_contain_secret(config.endpoint):
+        raise sources.error(
+            "endpoint",
+            "`endpoint` must be a URL without user, password or parameters: put a key into an environment variable and "
+            "name it in `endpoint_key_variable`",
+        )
     if unusable := wrong_address(config.chunks, config.home):
         raise sources.error(*unusable)
     if found := folder_inside_bus(config.chunks, config.home, config.sink):

@@ -50,6 +50,26 @@ def test_a_changed_model_keeps_the_live_one_until_a_rebuild_is_asked_for(
     assert (again["model_change"], again["chunks"]["written"]) == (None, 0)
 
 
+@pytest.mark.promise(12)
+@pytest.mark.parametrize(
+    ("setting", "value", "code"),
+    [
+        ("ENDPOINT", "http://user:s3cret@localhost:9/v1", Exit.USAGE),
+        ("ENDPOINT", "http://localhost:9/v1?key=s3cret", Exit.USAGE),
+        ("ENDPOINT_KEY_VARIABLE", "s3cret", Exit.OK),
+    ],
+)
+def test_misplaced_key_is_not_shown_in_the_difference_to_the_live_model(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, setting: str, value: str, code: Exit
+) -> None:
+    shell.synced(p1=[A])
+    monkeypatch.setenv(f"CHUNKSINK_{setting}", value)
+    for command in ("sync", "plan", "status"):
+        ended = shell(command)
+        assert (ended.code, "s3cret" in ended.out + ended.err) == (code, False)
+        assert setting.lower() in ended.out + ended.err, "the reader knows what to correct"
+
+
 def test_models_are_not_compared_on_an_index_of_one_chunk(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     shell.synced(p1=[source("a.md", "a cat")])
     monkeypatch.setenv("CHUNKSINK_MODEL", "other")

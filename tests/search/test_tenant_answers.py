@@ -246,7 +246,8 @@ def test_filter_on_a_value_finds_as_many_as_were_counted(served: tuple[Legs, Leg
     """The same words are dropped with a filter and without it, if anything passes the filter."""
     question = Question(text, mode="keyword", limit=200, facets=("tags", "schema_version"))
     answer = search(served[1], question, access)
-    assert sum(one.families for one in answer.facets["schema_version"]) == len(answer.hits) > 0
+    counted = sum(one.families for one in answer.facets["schema_version"])
+    assert min(counted, question.limit) == len(answer.hits) > 0
     for one in answer.facets["tags"]:
         chosen = replace(question, filters=(Filter("tags", any_of=(one.value,)),), facets=())
-        assert len(search(served[1], chosen, access).hits) == one.families
+        assert len(search(served[1], chosen, access).hits) == min(one.families, question.limit)
