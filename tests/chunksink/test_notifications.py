@@ -1,7 +1,6 @@
 """`on_failure` and `on_drift`: commands that get a JSON report on standard input."""
 
 import json
-import os
 import shlex
 import signal
 import sys
@@ -193,7 +192,7 @@ def test_setting_that_is_no_list_is_refused(shell: Shell) -> None:
 
 def test_ctrl_c_is_no_failure(shell: Shell, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_arguments: object) -> None:
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)  # to this thread: another one might handle it too late
         time.sleep(10)
 
     monkeypatch.setattr(index, "sync", interrupt)
