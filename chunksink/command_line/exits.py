@@ -16,6 +16,12 @@ from chunksink.chunkbus import errors as bus
 from chunksink.chunkbus.shortage import shortage
 from chunksink.command_line import logs
 from chunksink.command_line.output import note, print_json
+from chunksink.embeddings import errors as embeddings
+from chunksink.ingest import errors as ingest
+from chunksink.rebuild import errors as rebuild
+from chunksink.search.errors import SearchError
+from chunksink.settings.errors import ConfigError
+from chunksink.sinks.errors import InvalidFilter, SinkError
 
 
 class Exit(IntEnum):
@@ -69,13 +75,6 @@ class Exit(IntEnum):
 
 def _code_of(error: Exception) -> Exit | None:
     """The exit code of an error. One that is not listed has the code of its base class."""
-    from chunksink.embeddings import errors as embeddings
-    from chunksink.ingest import errors as ingest
-    from chunksink.rebuild import errors as rebuild
-    from chunksink.search.errors import SearchError
-    from chunksink.settings.errors import ConfigError
-    from chunksink.sinks.errors import InvalidFilter, SinkError
-
     codes: dict[type, Exit] = {
         ConfigError: Exit.USAGE,
         bus.ChunkBusError: Exit.INVALID_INPUT,
