@@ -229,7 +229,8 @@ class Index(AbstractContextManager["Index", None]):
         """
         with self._session("verify", tolerant=True, makes_home=False) as session:
             report = verify(session, deep=deep, recall=recall or deep)
-            session.log.finish(report.status, deep=deep, sinks=report.numbers(), drifted=report.drifted)
+            facts = {"deep": deep, "sinks": report.numbers(), "drifted": report.drifted, "held": report.held}
+            session.log.finish(report.status, **facts)
             return report
 
     def status(self) -> HomeStatus:

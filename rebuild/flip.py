@@ -104,6 +104,17 @@ def drop(session: Session, generation: Generation) -> dict[str, NotRemoved]:
     return not_removed
 
 
+def forget_lost_previous(session: Session) -> None:
+    """Forget the previous generation if none of its own builds exists any more, as after a restore on a new machine."""
+    if (previous := session.state.previous_or_none()) is None:
+        return
+    own = previous.builds.items() - session.state.live().builds.items()
+    with suppress(SinkError):  # a sink that is not asked or does not answer may still have its build
+        if own and all(name in session.sinks and build not in session.sinks[name].builds() for name, build in own):
+            for name in previous.builds:
+                session.state.forget_build(previous, name)
+
+
 def drop_orphans(session: Session) -> dict[str, NotRemoved]:
     """Remove unrecorded builds of this home. Returns those that an engine did not remove."""
     not_removed: dict[str, NotRemoved] = {}

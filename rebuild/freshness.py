@@ -15,7 +15,8 @@ from chunksink.rebuild.status import HomeStatus
 _COMPLETE = ("ok", "refused")
 """Results of an update that confirmed every change. Refused documents are reported by the status."""
 NO_DRIFT = ("ok", "behind")
-"""Results of a `verify` that found no differences, or only changes that waited for a sync."""
+"""Results of a `verify` that compared all chunks and found no differences, or only changes that waited for a sync. With
+the result `held`, some chunks could not be compared, so it is no proof."""
 LOCKED_OUT = ("HomeLocked", "IngestBusy")
 """Errors of a run that found the home in use."""
 NO_FAILURES = (*LOCKED_OUT, "OtherPlan", "UnknownPlan")
@@ -33,7 +34,7 @@ class Freshness:
     updated: float | None
     """Age of the last sync, repair or rebuild that confirmed every change."""
     verified: float | None
-    """Age of the last `verify` of the live builds that reached a verdict."""
+    """Age of the last `verify` of the live builds that compared all chunks or found drift."""
     verdict: str | None
     """`ok`, `behind` or `drift`."""
     deep_verified: float | None

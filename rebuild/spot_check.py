@@ -1,9 +1,9 @@
 """Spot checks: every sync compares the next part of each live build with the chunks.
 
 The marker and the number of documents of a build stay the same when another program overwrites documents. Spot checks
-find that. A part is a hundredth of the build, within `MIN_DOCUMENTS` and `MAX_DOCUMENTS`; for some builds ten times
-as much. So a round, which is a pass over the whole build, takes a limited number of syncs. Rounds skip sources that are
-held, that the next plan writes anyway, or that have more than `MAX_CHUNKS` documents.
+find that. A part is a hundredth of the build, rounded up, within `MIN_DOCUMENTS` and `MAX_DOCUMENTS`; for some builds
+ten times as much. So a round, which is a pass over the whole build, takes a limited number of syncs. Rounds skip
+sources that are held, that the next plan writes anyway, or that have more than `MAX_CHUNKS` documents.
 """
 
 from __future__ import annotations
@@ -121,4 +121,4 @@ class SpotCheck:
 
 
 def _size(documents: int) -> int:
-    return min(MAX_DOCUMENTS, max(MIN_DOCUMENTS, documents // SHARE))
+    return min(MAX_DOCUMENTS, max(MIN_DOCUMENTS, -(-documents // SHARE)))

@@ -12,7 +12,7 @@ from chunksink.rebuild.convergence import Convergence
 from chunksink.rebuild.embedder import DocumentEmbedder
 from chunksink.rebuild.errors import HomeLocked, InvalidBus, NotVerified
 from chunksink.rebuild.families import passage_of
-from chunksink.rebuild.flip import live_generation, show
+from chunksink.rebuild.flip import forget_lost_previous, live_generation, show
 from chunksink.rebuild.forecast import require_plan
 from chunksink.rebuild.intake import retry_if_rewritten
 from chunksink.rebuild.rebuild import Rebuild, RebuildOptions, rebuild
@@ -154,6 +154,7 @@ def _sync(
         for target in targets:
             if target.made:
                 outcome.sink(target.sink).made_again = True
+                forget_lost_previous(session)
         convergence = Convergence(session, targets, embedder, outcome)
         if options.deep and any(target.holds_vectors for target in targets):
             _fill_cache(session, embedder)

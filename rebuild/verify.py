@@ -107,9 +107,12 @@ class VerifyReport:
         return not (self.failed or self.unbuilt) and all(sink.ok for sink in self.sinks.values())
 
     @property
-    def status(self) -> Literal["ok", "behind", "drift", "failed"]:
-        """The worst result: `drift`, `failed` (a sink could not be read) or `behind` (changes wait for a sync)."""
-        return "ok" if self.ok else "drift" if self.drifted else "failed" if self.failed else "behind"
+    def status(self) -> Literal["ok", "behind", "held", "drift", "failed"]:
+        """The worst result: `drift`, `failed` (a sink could not be read), `held` (chunks could not be compared) or
+        `behind` (changes wait for a sync)."""
+        if self.drifted or self.failed:
+            return "drift" if self.drifted else "failed"
+        return "held" if self.held or self.unread else "ok" if self.ok else "behind"
 
     @property
     def drifted(self) -> dict[str, str | None]:
@@ -127,13 +130,14 @@ class VerifyReport:
         return facts | {name: list(of) for name, of in lists.items()}
 
     def numbers(self) -> dict[str, dict[str, Any]]:
-        """For the record of the run: builds, and numbers instead of lists."""
+        """For the record of the run: errors, builds, and numbers instead of lists. Errors come first, because
+        `chunksink runs` cuts long values off."""
         counted = ("missing", "extra", "changed", "refused", "drifted_sources")
-        return {
-            name: {"build": self.live.builds[name]}
-            | {field: len(value) if field in counted else value for field, value in asdict(sink).items()}
-            for name, sink in self.sinks.items()
-        }
+        numbers: dict[str, dict[str, Any]] = {name: {"error": str(error)} for name, error in self.failed.items()}
+        for name, sink in self.sinks.items():
+            numbers.setdefault(name, {})["build"] = self.live.builds[name]
+            numbers[name] |= {field: len(value) if field in counted else value for field, value in asdict(sink).items()}
+        return numbers
 
 
 def _as_json(sink: SinkCheck | None, error: Exception | None) -> dict[str, Any]:

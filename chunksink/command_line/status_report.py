@@ -65,7 +65,11 @@ def _minute(at: str) -> str:
 
 
 def _verified(status: HomeStatus, run: RunRecord) -> ReportRow:
-    results = {"ok": "no differences", "behind": "only changes that waited for a sync"}
+    results = {
+        "ok": "no differences",
+        "behind": "only changes that waited for a sync",
+        "held": "no drift, but not all chunks could be compared",
+    }
     result = results.get(run.status, "differences found")
     old = ", before the last sync: run it again" if run.started_at < (status.updated_at or "") else ""
     if not status.is_checked_by(run):
@@ -226,6 +230,9 @@ def _verify_rows(status: HomeStatus) -> Iterator[ReportRow]:
         return
     yield _verified(status, run)
     for name, numbers in run.facts.get("sinks", {}).items():
+        if "error" in numbers:
+            yield ReportRow(name, numbers["error"], "bad")
+            continue
         wrong = counts({what: numbers.get(what, 0) for what in ("missing", "extra", "changed")})
         chunks = counted(numbers.get("chunks", 0), "chunk")
         yield ReportRow(name, f"{chunks}, {wrong or 'no difference'}", "bad" if wrong else "")

@@ -79,15 +79,23 @@ def _flaw(root: BusRoot, key: str) -> str | None:
 
 
 def partitions(config: Config) -> str:
-    """Whether all partitions of the index still exist."""
+    """Whether all partitions of the index still exist, and were valid when they were last read."""
     try:
         with State.existing(config.home_path) as state:
-            missing = sorted(set(Catalog(state).known_partitions()).difference(config.bus.require().partition_keys()))
+            catalog = Catalog(state)
+            missing = sorted(set(catalog.known_partitions()).difference(config.bus.require().partition_keys()))
+            broken = [key for key in catalog.unread_partitions() if key not in missing]
     except (ChunkBusError, NoGeneration, OSError):
         return "not compared: see `chunks` and `index`"
+    found, remedy = list[str](), list[str]()
     if missing:
-        remedy = "bring them back, or run `chunksink retire-partition KEY` for each"
-        raise CheckProblem(f"missing: {some(missing, _SHOWN)}", remedy)
+        found.append(f"missing: {some(missing, _SHOWN)}")
+        remedy.append("bring them back, or run `chunksink retire-partition KEY` for each")
+    if broken:
+        found.append(f"invalid when last read: {some(broken, _SHOWN)}")
+        remedy.append("`chunksink validate` shows why; after the correction run `chunksink sync`")
+    if found:
+        raise CheckProblem("; ".join(found), "; ".join(remedy))
     return "all partitions of the index exist"
 
 

@@ -26,6 +26,18 @@ def test_missing_chunks_and_partitions_fail(built: Shell) -> None:
     assert problems(checks(built, Exit.OK)) == {"chunks": "warn"}, "of no index nothing is missing"
 
 
+def test_partitions_that_were_invalid_when_last_read_fail(built: Shell) -> None:
+    built.cut_off("b")
+    assert built("sync").code == Exit.INVALID_INPUT
+    found = checks(built)
+    assert problems(found) == {"partitions": "fail"}
+    assert "b" in found["partitions"]["found"]
+    assert "`chunksink validate`" in found["partitions"]["remedy"]
+    built.remove("a")
+    found = checks(built)
+    assert all(key in found["partitions"]["found"] for key in ("missing: a", ": b"))
+
+
 def test_incomplete_partitions_fail(built: Shell) -> None:
     built.root.chunks_file("b").unlink()
     built.root.manifest_file("c").unlink()

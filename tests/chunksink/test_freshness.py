@@ -117,6 +117,7 @@ def test_missing_partition_has_a_lag_and_missing_chunks_have_none(
         ((("drift", True), ("ok", False)), True),
         ((("drift", True), ("ok", True)), False),
         ((("ok", True), ("drift", False)), True),
+        ((("drift", False), ("held", False)), True),
     ],
 )
 def test_drift_lasts_until_a_verify_of_the_same_depth(

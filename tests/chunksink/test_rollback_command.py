@@ -81,3 +81,17 @@ def test_rollback_to_a_missing_build_is_refused(twice: Shell) -> None:
     assert "`chunksink sync`" not in ended.err
     assert twice.live() == after
     assert twice.texts() == ["a boat", "a cheetah"]
+
+
+def test_previous_generation_that_is_lost_is_forgotten_by_the_sync_after_a_restore(quick_shell: Shell) -> None:
+    quick_shell.synced(p1=[A])
+    for command in (["rebuild"], ["backup", "saved.tar.gz"], ["restore", "saved.tar.gz", "--force"], ["sync"]):
+        assert quick_shell(*command).code == Exit.OK
+    assert quick_shell("status", "--json").json["previous"] is not None, "its builds are still in the home"
+    shutil.rmtree(quick_shell.home)
+    for command in (["restore", "saved.tar.gz"], ["sync"]):
+        assert quick_shell(*command).code == Exit.OK
+    assert quick_shell("status", "--json").json["previous"] is None
+    assert quick_shell("rollback").code == Exit.USAGE
+    for command in (["verify"], ["rebuild"], ["rollback"]):
+        assert quick_shell(*command).code == Exit.OK

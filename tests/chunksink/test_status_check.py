@@ -191,6 +191,19 @@ def test_held_source_is_a_warning_even_if_nothing_waits(verified: Shell) -> None
     assert "p1" in document["problems"][0]["message"]
 
 
+def test_verify_that_could_not_compare_held_sources_is_no_proof(quick_shell: Shell) -> None:
+    shell = quick_shell.synced(p1=[source("a.md", "a cat"), source("b.md", "a boat")], p2=[source("c.md", "a cow")])
+    shell.cut_off("p1")
+    assert shell("sync").code == Exit.INVALID_INPUT
+    shell.lose("a.md")
+    ended = shell("verify", "--json")
+    assert (ended.code, ended.json["status"], ended.json["held"]) == (Exit.INVALID_INPUT, "held", 2)
+    assert shell("verify").out.count("2 held sources") == 1
+    code, document = check(shell, *LIMITS)
+    assert (code, codes(document), document["verified"]) == (WARNING, ["held", "not_verified"], None)
+    assert shell("status", "--json").json["last_verify"]["facts"]["held"] == 2
+
+
 def test_restored_backup_is_a_warning_until_a_sync(verified: Shell) -> None:
     assert verified("backup", "copy.tar.gz").code == Exit.OK
     assert verified("restore", "copy.tar.gz", "--force").code == Exit.OK

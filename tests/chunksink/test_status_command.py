@@ -214,14 +214,15 @@ def config(home: Home) -> Config:
 
 def test_failed_verify_does_not_hide_the_last_one(home: Home, config: Config) -> None:
     with RunLog(home.folder, "verify") as log:
-        log.finish("ok", sinks={"fts": {"chunks": 4}})
+        log.finish("ok", sinks={"fts": {"chunks": 4}, "memory": {"error": "down"}})
     with suppress(HomeLocked), RunLog(home.folder, "verify"):
         raise HomeLocked("busy")
     with State.existing(home.folder) as state:
         verified = newest_run(state.home, "verify")
     assert verified is not None and verified.status == "ok"
     [section] = [each for each in page_report(config).sections if each.title == "Last verify"]
-    assert [row.label for row in section.rows] == ["verified", "fts"]
+    rows = [(row.label, row.tone) for row in section.rows]
+    assert rows == [("verified", ""), ("fts", ""), ("memory", "bad")]
 
 
 def test_a_verify_before_the_last_sync_is_marked_as_older(shell: Shell) -> None:

@@ -13,6 +13,7 @@ from chunksink.command_line.exits import Exit
 from chunksink.embeddings.resolve import DEFAULT_MODEL
 from chunksink.rebuild import recall, verify
 from chunksink.rebuild.recall import Recall
+from chunksink.rebuild.run_records import past_runs
 from chunksink.sinks.document import Family
 from chunksink.sinks.errors import Unreachable
 from chunksink.sinks.meilisearch import MeilisearchSink
@@ -154,6 +155,10 @@ def test_verify_json_of_an_unreachable_engine_has_the_same_fields(
     assert set(sinks["meilisearch"]) == {*sinks["fts"], "error"}
     assert sinks["meilisearch"]["families"] is sinks["meilisearch"]["digest"] is None
     assert "key" in sinks["meilisearch"]["error"]
+    failed = next(run for run in past_runs(shell.home, "verify") if run.status == "failed")
+    assert failed.facts["sinks"]["meilisearch"] == {"error": sinks["meilisearch"]["error"]}
+    assert "build" in failed.facts["sinks"]["fts"]
+    assert sinks["meilisearch"]["error"][:60] in shell("runs", failed.id).out
     assert sinks["fts"]["ok"] is True
     assert "fixes it" not in shell("verify").err
     ended = shell("verify", "--repair")

@@ -160,3 +160,12 @@ def test_very_large_source_is_left_to_verify(tmp_path: Path, root: BusRoot, monk
     overwrite(home, "fts", "docs/0.md")
     assert [sinks_with(home.sync(), "scanned") for _ in range(2 * ROUND)] == [[]] * 2 * ROUND
     assert not home.verify().ok
+
+
+def test_round_over_20_000_documents_takes_at_most_100_syncs(root: BusRoot, tmp_path: Path) -> None:
+    home = indexed(tmp_path, root, "fts")
+    with State(home.folder) as state:
+        build = state.live().builds["fts"]
+        for documents in (2_001, 5_279, 19_999, 20_000):
+            state.db.execute("update receipt set documents = ? / (select count(*) from receipt)", [documents])
+            assert SpotCheck(state.db, build).coverage().syncs_a_round <= 100

@@ -115,7 +115,8 @@ def _problems(status: HomeStatus, fresh: Freshness, limits: Mapping[str, int]) -
         why = f" ({run.error})" if run.error else ""
         yield _Problem("CRITICAL", "run_failed", f"the last {run.command} failed{why}: `chunksink runs {run.id}`")
     if fresh.has_drift:
-        yield _Problem("CRITICAL", "drift", "verify found differences that were not repaired: `verify --repair`")
+        found = "verify found differences that were not repaired: `chunksink verify --repair`"
+        yield _Problem("CRITICAL", "drift", found)
     if fresh.lag is None:
         yield _Problem("UNKNOWN", "no_chunks", f"there are no chunks at {status.bus.path}")
     elif fresh.lag > limits.get("max_lag", inf) and not status.bus.broken:

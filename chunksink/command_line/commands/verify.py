@@ -85,7 +85,7 @@ def _lines(report: "VerifyReport") -> Iterator[str]:
     for name, sink in report.sinks.items():
         refused = f", {counted(len(sink.refused), 'document')} refused" if sink.refused else ""
         holds = f"{counted(sink.chunks, 'chunk')} of {counted(sink.families, 'source')}"
-        yield f"{name}: {holds}, {_state(sink)}{refused}"
+        yield f"{name}: {holds}, {_state(sink, report.held)}{refused}"
         yield from map(Note, _drift(sink))
         if not sink.shown and name not in report.failed:
             yield Note("  other programs do not find it: its public name does not show this build")
@@ -101,13 +101,15 @@ def _lines(report: "VerifyReport") -> Iterator[str]:
     yield from map(Note, (*_held(report), *unconfigured_lines(report.unconfigured), *unbuilt_lines(report.unbuilt)))
 
 
-def _state(sink: "SinkCheck") -> str:
-    if sink.ok:
-        return "matches the chunks"
+def _state(sink: "SinkCheck", held: int) -> str:
     if not sink.matches_chunks:
         return f"differs from the chunks{' (changes wait for a sync)' if sink.is_behind else ''}"
+    skipped = f", except {counted(held, 'held source')}, which could not be compared" if held else ""
+    matches = f"matches the chunks{skipped}"
+    if sink.ok:
+        return matches
     is_only_unproved = replace(sink, unjudged=0).ok
-    return f"matches the chunks, but {'not all vectors could be compared' if is_only_unproved else 'needs a repair'}"
+    return f"{matches}, but {'not all vectors could be compared' if is_only_unproved else 'needs a repair'}"
 
 
 def _held(report: "VerifyReport") -> Iterator[str]:
