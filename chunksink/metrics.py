@@ -120,6 +120,8 @@ def _state(status: HomeStatus) -> Iterator[Metric]:
     yield _gauge("families_desired", "Sources in the chunks, as last read.", bus.families)
     yield _gauge("chunks_desired", "Chunks that the index should have, as last read.", bus.chunks)
     yield _gauge("families_superseded", "Older versions of sources, which are not indexed.", bus.superseded)
+    unread = "Files, folders or records that the last ingest could not read; their former chunks stay."
+    yield _gauge("ingest_failures", unread, status.ingest_failures)
     yield _gauge("families_held", "Sources kept unchanged because their chunks are missing or invalid.", status.held)
     for name, help, value in _SINK_METRICS:
         yield _gauge(name, help, {sink: value(build) for sink, build in status.sinks.items()}, "sink")

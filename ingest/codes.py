@@ -40,7 +40,10 @@ ODD = (FENCE_UNCLOSED, NUL_REMOVED)
 
 MEANINGS: dict[str, tuple[str, str]] = {
     CHUNKING_FAILED: ("the source cannot be read or chunked", "correct the source; the message says where"),
-    SOURCE_UNREADABLE: ("the file cannot be opened or read", "correct its permissions, or check the disk"),
+    SOURCE_UNREADABLE: (
+        "the file cannot be opened or read, or the folder cannot be listed",
+        "correct its permissions, or check the disk",
+    ),
     SOURCE_CHANGED: ("the file was written to while it was read", "run again when its writer has finished"),
     SOURCE_NAME_INVALID: ("the file's name is not UTF-8, so no record can contain it", "rename the file"),
     SOURCE_EMPTY: ("the source has no text; not a failure", "nothing, if this is intended"),

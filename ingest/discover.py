@@ -36,20 +36,22 @@ class Discovery:
     failures: list[Failure] = field(default_factory=list)
     left_out: list[Failure] = field(default_factory=list)
     other_kinds: Counter[str] = field(default_factory=Counter)
-    unlisted: str | None = None
-    """A folder that could not be listed, so the run cannot tell which of its files have vanished."""
+    unlisted: list[Scope] = field(default_factory=list)
+    """Folders that could not be listed, so the run cannot tell which of their files have vanished."""
     unmatched: tuple[str, ...] = ()
     """The patterns that matched nothing, with their options: `--exclude drafts/`."""
 
     def contains(self, name: str) -> bool:
-        """Whether a source is, or was, in one of the named folders."""
-        return any(scope.contains(name) for scope in self.scopes)
+        """Whether a source is, or was, in one of the named folders, but not in a folder that could not be listed."""
+        return any(scope.contains(name) for scope in self.scopes) and not any(
+            scope.contains(name) for scope in self.unlisted
+        )
 
     def has_vanished(self, name: str, path: Path | None, options: Options) -> bool:
         """Whether a source of the named folders no longer exists at its path, or is now excluded."""
         if not self.contains(name):
             return False
-        if path is None or not path.is_file():
+        if path is None or is_missing(path) or os.path.isdir(path):  # noqa: PTH112 (raises no PermissionError)
             return True
         excluded = patterns(options.exclude, "--exclude")
         for scope in self.scopes:
@@ -78,7 +80,7 @@ def discover(
     for path in paths:
         if path.is_dir():
             walk.add_folder(path)
-        elif not _is_missing(path):
+        elif not is_missing(path):
             walk.add_file(path)
         elif address := _ADDRESS.match(str(path)):  # Path collapses the two slashes
             raise IngestRefused(f"{'//'.join(address.groups())} is a URL: download it, and name the file or folder")
@@ -197,7 +199,7 @@ class _Walk:
                         if not self._skips_folder(entry, f"{prefix}{entry.name}/"):
                             yield entry.path
                     elif self._is_source(entry.name, path, f"{prefix}{entry.name}"):
-                        if entry.is_symlink() and _is_missing(entry.path):
+                        if entry.is_symlink() and is_missing(entry.path):
                             self._leave_out_broken_link(f"{prefix}{entry.name}")
                         elif entry.is_symlink() and self._leads_outside(entry.path):
                             reason = "is a link to a file outside the named folders; to read it, name it as a source"
@@ -209,7 +211,7 @@ class _Walk:
         except OSError as error:
             reason = f"the folder cannot be listed: {error.strerror}"
             self.discovery.failures.append(Failure(printable(prefix) or "./", codes.SOURCE_UNREADABLE, reason))
-            self.discovery.unlisted = folder
+            self.discovery.unlisted.append(self._roots.within(Path(folder)))
 
     def _is_source(self, name: str, path: str, uri: str) -> bool:
         has_suffix = name.lower().endswith(self._suffixes) or (self._reads_without_suffix and "." not in name)
@@ -284,7 +286,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def _is_missing(path: str | Path) -> bool:
+def is_missing(path: str | Path) -> bool:
     """Whether the path, or the target of a link, does not exist. A file that cannot be reached is not missing."""
     try:
         os.stat(path)  # noqa: PTH116 (many files)

@@ -11,7 +11,7 @@ from chunksink.chunkbus.findings import DUPLICATE_IDS
 from chunksink.chunkbus.identity import family_key, resolve_parent_id
 from chunksink.ingest.classify import UNKNOWN
 from chunksink.ingest.codes import RECORD_SUPERSEDED, SCAN_WITHOUT_TEXT, SOURCE_EMPTY
-from chunksink.ingest.discover import Discovery
+from chunksink.ingest.discover import Discovery, is_missing
 from chunksink.ingest.formats.registry import Format
 from chunksink.ingest.model import FamilySummary, Notice
 from chunksink.ingest.read import REFUSED, Reading, Stamp, rows_of
@@ -43,9 +43,8 @@ class Outcomes:
             for uri, code in ((failure.source_uri, failure.code) for failure in failures):
                 codes = orjson.dumps({code: 1}).decode()
                 self._db.execute(_ADD_UNREAD, (uri, b"", outcome, codes, outcome is Outcome.FAILED, code))
-        if discovery.unlisted is None:
-            self._db.create_function("was_searched", 1, discovery.contains)
-            self._db.execute(_FORGET_VANISHED, [self._tenant])
+        self._db.create_function("was_searched", 1, discovery.contains)
+        self._db.execute(_FORGET_VANISHED, [self._tenant])
 
     def add_reading(self, reading: Reading) -> None:
         """Stores a reading in `found`, `draft` and `empty`."""
@@ -156,7 +155,7 @@ class Outcomes:
         """Registered folders that no longer exist, and the number of their sources that keep their chunks."""
         folders: dict[str, int] = {}
         for root in roots:
-            if not root.path.exists():
+            if is_missing(root.path):
                 scope = roots.within(root.path)
                 number = sum(scope.contains(origin) for (origin,) in self._db.execute("select origin from family"))
                 folders |= {str(root.path): number} if number else {}

@@ -12,7 +12,7 @@ from chunksink.chunkbus.brake import MIN_CHUNKS, SHRUNK_DIVISOR, is_large_loss
 from chunksink.chunkbus.wording import counted
 from chunksink.ingest.codes import SOURCE_IN_ANOTHER_FILE
 from chunksink.ingest.discover import Discovery
-from chunksink.ingest.errors import IngestBrake, IngestRefused
+from chunksink.ingest.errors import IngestBrake
 from chunksink.ingest.options import Options
 from chunksink.ingest.roots import Roots
 
@@ -36,7 +36,7 @@ def reconcile(
 ) -> Missing:
     """Fills `arrival` and `departure`, and returns the missing families that were not pruned.
 
-    `only` is the one partition that the run may write; None means all. Raises IngestRefused if pruning would be unsafe.
+    `only` is the one partition that the run may write; None means all. Raises IngestBrake if pruning would be unsafe.
     """
     db.create_function("has_vanished", 1, lambda name: discovery.has_vanished(name, roots.path_of(name), options))
     for table in ("arrival", "departure", "stored"):
@@ -46,7 +46,7 @@ def reconcile(
     if options.prune:
         _prune(db, options, discovery)
         return Missing(0, ())
-    return _count_missing(db, options, discovery)
+    return _count_missing(db, options)
 
 
 # A family that was read again unchanged belongs to the last file that contains it. Its recorded origin may be a guess:
@@ -183,9 +183,7 @@ def stop_large_loss(db: sqlite3.Connection, allowed: int) -> None:
     )
 
 
-def _count_missing(db: sqlite3.Connection, options: Options, discovery: Discovery) -> Missing:
-    if discovery.unlisted is not None:
-        return Missing(0, ())
+def _count_missing(db: sqlite3.Connection, options: Options) -> Missing:
     number, names = 0, set[str]()
     for _, _, name, origin, reason in db.execute(_MISSING_FAMILIES, _missing_values(options)):
         number += 1
@@ -195,11 +193,6 @@ def _count_missing(db: sqlite3.Connection, options: Options, discovery: Discover
 
 
 def _prune(db: sqlite3.Connection, options: Options, discovery: Discovery) -> None:
-    if discovery.unlisted is not None:
-        raise IngestRefused(
-            f"{discovery.unlisted} cannot be listed, so its vanished files are unknown; nothing was written. Correct "
-            "its permissions, or leave --prune out"
-        )
     columns = "partition, family, reason"
     db.execute(
         f"insert into departure ({columns}) select {columns} from ({_MISSING_FAMILIES})", _missing_values(options)

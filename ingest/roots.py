@@ -222,11 +222,10 @@ def _encoded(roots: list[Root]) -> bytes:
 
 
 def _same_label(folder: Path, real: Path, other: Root) -> str:
-    moved = "" if other.path.exists() else f"If {other.path} was moved to {real}, add --base {real.parent}. "
-    return (
-        f"{folder} and {other.path} would both be named {other.label!r}; nothing was written. {moved}To keep both, "
-        f"name sources by a folder further up: --base {real.parent.parent}"
-    )
+    remedy = f"If {other.path} was moved to {real}, add --base {real.parent}"
+    if other.path.exists():
+        remedy = f"To keep both, name sources by a folder further up: --base {real.parent.parent}"
+    return f"{folder} and {other.path} would both be named {other.label!r}; nothing was written. {remedy}"
 
 
 def _as_prefix(name: str) -> str:

@@ -139,7 +139,7 @@ class HomeStatus:
     ingested_at: str | None
     """When `chunksink ingest` of this home last read sources."""
     ingest_failures: int
-    """Files or records that it could not read. Their former chunks stay."""
+    """Files, folders or records that it could not read. Their former chunks stay."""
     updated_at: str | None
     """Start of the last sync, repair or rebuild that did not end with an error. It may have been killed."""
     last_verify: RunRecord | None

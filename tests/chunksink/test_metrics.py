@@ -87,6 +87,16 @@ def test_file_has_what_is_desired_indexed_refused_and_held(shell: Shell) -> None
     assert found["chunksink_lag_seconds"] > 0
 
 
+def test_failures_of_the_last_ingest_are_counted(quick_shell: Shell) -> None:
+    notes = quick_shell.folder / "notes"
+    notes.mkdir()
+    (notes / "a.md").write_text("# A\n")
+    (notes / "b.md").write_bytes(b"\x80")
+    assert written(quick_shell, "ingest", "notes", "--sync")["chunksink_ingest_failures"] == 1
+    (notes / "b.md").unlink()
+    assert written(quick_shell, "ingest", "notes", "--sync")["chunksink_ingest_failures"] == 0
+
+
 def test_totals_grow_over_runs(shell: Shell) -> None:
     shell.commit("p1", source("a.md", "a cat"))
     first = written(shell, "sync")

@@ -1,17 +1,20 @@
 """Sources that vanished keep their chunks until a run prunes."""
 
+import errno
 import os
 import shutil
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 
-from chunksink.ingest.codes import FILE_LINKED
+from chunksink.ingest.codes import FILE_LINKED, SOURCE_UNREADABLE
 from chunksink.ingest.errors import IngestBrake, IngestRefused
 from chunksink.ingest.reconcile import _MISSING_FAMILIES
 from chunksink.ingest.store import IngestStore
 from tests.ingest.bench import Bench
-
-NOT_ROOT = pytest.mark.skipif(os.geteuid() == 0, reason="root can list every folder")
+from tests.support.users import as_nobody
 
 
 @pytest.fixture
@@ -130,17 +133,52 @@ def test_other_folders_and_other_tenants_are_left_alone(three: Bench) -> None:
     assert "other/d.md" in three.names()
 
 
-@NOT_ROOT
-def test_a_folder_that_cannot_be_listed_is_a_failure_and_nothing_of_it_vanished(three: Bench) -> None:
-    (three.docs / "sub").chmod(0)
-    try:
-        report = three.ingest()
-        assert [failure.source_uri for failure in report.failures] == ["docs/sub/"]
-        assert report.missing == 0
-        with pytest.raises(IngestRefused):
-            three.ingest(prune=True)
-    finally:
-        (three.docs / "sub").chmod(0o755)
+@pytest.mark.promise(6)
+def test_folders_that_cannot_be_listed_keep_their_sources_and_others_are_pruned(
+    three: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    three.write("more/d.md", "# d\n")
+    three.ingest()
+    for name in ("a.md", "sub/c.md", "more/d.md"):
+        three.remove(name)
+    scandir = os.scandir
+
+    def failing(folder: Any) -> Any:
+        if str(folder).endswith(("/sub", "/more")):
+            raise OSError(errno.EIO, "Input/output error")
+        return scandir(folder)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "scandir", failing)
+        assert three.ingest().missing_from == ("docs/a.md",)
+        report = three.ingest(prune=True)
+    assert {(one.source_uri, one.code) for one in report.failures} == {
+        ("docs/sub/", SOURCE_UNREADABLE),
+        ("docs/more/", SOURCE_UNREADABLE),
+    }
+    assert (report.pruned, three.names()) == (1, {"docs/b.md", "docs/sub/c.md", "docs/more/d.md"})
+    assert three.ingest(prune=True).pruned == 2
+
+
+@pytest.mark.promise(6)
+def test_sources_without_permission_have_vanished_only_if_they_are_excluded() -> None:
+    with TemporaryDirectory() as folder:
+        Path(folder).chmod(0o777)  # another user cannot enter pytest's folders
+        with as_nobody():
+            bench = Bench(Path(folder))
+            bench.write("a.md", "# a\n")
+            bench.write("sub/in/c.md", "# c\n")
+            bench.ingest("sub/in")
+            bench.ingest()
+            (bench.docs / "sub").chmod(0)
+            try:
+                report = bench.ingest(prune=True)
+                assert [(one.source_uri, one.code) for one in report.failures] == [("docs/sub/", SOURCE_UNREADABLE)]
+                assert (report.pruned, report.gone) == (0, {})
+                report = bench.ingest(prune=True, exclude=("sub/",))
+                assert (report.pruned, report.failed, bench.names()) == (1, 0, {"docs/a.md"})
+            finally:
+                (bench.docs / "sub").chmod(0o755)
 
 
 def test_errors_of_a_vanished_source_leave_the_manifest(three: Bench) -> None:

@@ -16,12 +16,13 @@ if TYPE_CHECKING:
 
 _OUT_OF_REACH = (
     "Not erased: the chunks themselves, backups, copies and exports of the cache, damaged caches that were set aside, "
-    "builds on servers or in folders that the configuration no longer names, and the ledger `ingest.db`, which has "
-    "names and checksums (you may delete it; the next ingest reads all files again). If the records of this home were "
-    "lost, vectors of former texts may remain; `chunksink cache gc` drops them. Engines keep deleted rows for a "
-    "while: Chroma keeps texts in its log and vectors in its index (`chroma vacuum` removes a part), and Meilisearch "
+    "and builds on servers or in folders that the configuration no longer names.",
+    "Engines keep deleted rows for a while: Chroma keeps texts in its log and vectors in its index, and Meilisearch "
     "keeps rows until it reuses their pages. Running `chunksink rebuild` twice replaces all builds, and so removes "
-    "these rows."
+    "these rows.",
+    "The ledger `ingest.db` in the home has names and checksums. You may delete it: the next ingest reads all files "
+    "again.",
+    "If the records of this home were lost, vectors of former texts may remain: `chunksink cache gc` drops them.",
 )
 
 
@@ -48,7 +49,7 @@ def command(shared: SharedOptions, source: str, tenant: str | None, every: bool,
     """
     with open_index(shared) as index:
         report = index.forget(source, tenant=tenant, every=every)
-    show(as_json, asdict(report) | {"out_of_reach": _OUT_OF_REACH}, _erased(report))
+    show(as_json, asdict(report) | {"out_of_reach": " ".join(_OUT_OF_REACH)}, _erased(report))
     missing_bus = None if index.config.bus.exists else index.config.bus.address
     echo(map(Note, _remaining(report, missing_bus)))
     if report.still_in or missing_bus is not None:
@@ -62,7 +63,7 @@ def _erased(report: "ForgetReport") -> Iterator[str]:
     yield f"{counted(report.vectors, 'vector')} and {counted(report.run_records, 'line')} of run records erased"
     if not report.texts:
         yield "its texts are in no record and no build, so its vectors could not be found"
-    yield _OUT_OF_REACH
+    yield from _OUT_OF_REACH
 
 
 def _remaining(report: "ForgetReport", missing_bus: str | None) -> Iterator[str]:
