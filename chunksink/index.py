@@ -81,6 +81,7 @@ class Index(AbstractContextManager["Index", None]):
         self._encoders = EncoderPool()
         self._open_session = partial(open_session, config, encoders=self._encoders, stage=stage, on_fault=on_fault)
         self._live: LiveSearch | None = None
+        self._opened_by = 0
         self._finalizer: finalize[..., Index] | None = None
         self._live_lock = Lock()
 
@@ -105,7 +106,7 @@ class Index(AbstractContextManager["Index", None]):
             finalizer, self._finalizer = self._finalizer, None
         if finalizer is not None:
             finalizer.detach()
-        if live is not None:
+        if live is not None and self._opened_by == os.getpid():
             live.close()
 
     def ingest(
@@ -174,7 +175,8 @@ class Index(AbstractContextManager["Index", None]):
         `strict` writes nothing if a partition is missing or invalid, or a source is held; `adopt` takes over builds of
         another home; `allow_deletions` lets up to this many sources be removed or lose most of their chunks, where the
         brake would stop the run; `plan` is the hash of the plan to execute; `rebuild` rebuilds if the configured
-        model has changed.
+        model has changed. A run that fails in an engine, refuses documents or holds sources raises nothing: its
+        report has another `status` than `ok`.
         """
         return self._synced(
             "sync", strict=strict, adopt=adopt, allow_deletions=allow_deletions, plan_hash=plan, rebuild=rebuild
@@ -392,6 +394,7 @@ class Index(AbstractContextManager["Index", None]):
         with self._live_lock:
             if self._live is None:
                 self._live = LiveSearch(self.config)
-                self._finalizer = finalize(self, _close_in_thread, self._live, os.getpid())
+                self._opened_by = os.getpid()
+                self._finalizer = finalize(self, _close_in_thread, self._live, self._opened_by)
                 self._finalizer.atexit = False
             return self._live

@@ -30,8 +30,10 @@ class LazyEncoder(Encoder):
         return self._encoder.billed_tokens if self._encoder is not None else 0
 
     def close(self) -> None:
-        if self._encoder is not None:
-            self._encoder.close()
+        """Frees the model. The next use opens it again."""
+        encoder, self._encoder = self._encoder, None
+        if encoder is not None:
+            encoder.close()
 
     def _run(self, texts: Sequence[str], prompt: str, contexts: Sequence[str] = ()) -> Generator[EncodedBatch]:
         return self.load()._run(texts, prompt, contexts)

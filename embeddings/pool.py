@@ -42,7 +42,14 @@ class EncoderPool:
 
     @contextmanager
     def lend(self, model_cache: Path | None) -> Iterator[OpenEncoder]:
-        """A function that opens the encoders of one run. They must not be used after the block."""
+        """A function that opens the encoders of one run. They must not be used after the block. Raises RuntimeError in
+        a process forked from one that keeps an encoder here."""
+        kept = self._idle
+        if kept is not None and kept.process != os.getpid():
+            raise RuntimeError(
+                "this process was forked from one that had loaded a model, which does not survive a fork: start it "
+                "with multiprocessing's spawn method, or use the index in the children only"
+            )
         opened: list[_Loaded] = []
 
         def open_for_run(settings: EncoderSettings) -> Encoder:

@@ -8,6 +8,7 @@ A `Runtime` computes a batch. Here is what makes it faster than `SentenceTransfo
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from operator import eq
 from typing import Protocol
+from weakref import WeakSet
 
 import numpy as np
 
@@ -80,6 +82,7 @@ class TransformerEncoder(Encoder):
         self._workers = workers or runtime.workers
         self._pool_lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
+        _loaded.add(self)
 
     def close(self) -> None:
         """Ends the threads; the encoder starts them again when it is used again."""
@@ -180,6 +183,12 @@ class TransformerEncoder(Encoder):
                         raise
                 self._pool = pool
             return self._pool
+
+
+_loaded: WeakSet[TransformerEncoder] = WeakSet()
+_of_parent: list[TransformerEncoder] = []
+"""Never freed in a forked process: OpenVINO would wait for its threads, which exist in the parent only."""
+os.register_at_fork(after_in_child=lambda: _of_parent.extend(_loaded))
 
 
 @dataclass(frozen=True, slots=True)

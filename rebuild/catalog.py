@@ -149,6 +149,11 @@ class Catalog:
         """Partitions that were valid at least once and have not been retired. They may be missing now."""
         return _keys(self._db, "checksum is not null")
 
+    def without_tenant(self) -> int:
+        """How many sources have no tenant."""
+        known = "current join last_version using (family, partition)"
+        return number(self._db, f"select count(*) from {known} where family = family_key(parent_id, null)")
+
     def missing_partitions(self) -> list[str]:
         return _keys(self._db, "state = ?", MISSING)
 

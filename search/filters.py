@@ -5,6 +5,7 @@ from calendar import monthrange, timegm
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from decimal import Decimal
 from math import inf, nextafter
 from typing import Any
 
@@ -27,7 +28,8 @@ _SECONDS = re.compile(r"-[0-9]{1,16}|[0-9]{1,3}|[0-9]{5,7}|[0-9]{9,16}")
 _MONTHS = re.compile(r"([0-9]{4})(?:-([0-9]{2}))?")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{8}")
 
-FilterArgument = Sequence[str | Filter] | Mapping[str, Value | date | Iterable[Value | date]] | None
+_Given = Value | date | Decimal
+FilterArgument = Sequence[str | Filter] | Mapping[str, _Given | Iterable[_Given]] | None
 """Filters as programs pass them: a list of conditions as people write them, or a mapping of each field to its value or
 values."""
 
@@ -149,7 +151,9 @@ def parse_sort(written: str | None, fields: FieldSet = NO_FIELDS) -> Sort | None
     if name not in (*SORTABLE, *sortable):
         near = suggestion(name, [*SORTABLE, *sortable])
         if (field := fields.get(name)) is not None:
-            raise InvalidFilter(f"cannot sort by {name}: {_remedy(field, 'sort')}")
+            is_list = field.options.type == "strings"
+            remedy = "it is a list, which has no order" if is_list else _remedy(field, "sort")
+            raise InvalidFilter(f"cannot sort by {name}: {remedy}")
         possible = ", ".join((*SORTABLE, *sortable))
         raise InvalidFilter(f"cannot sort by {name!r:.100}{near}; possible fields: {possible}")
     return Sort(_in_documents(name, sortable), descending=written.startswith("-"))
@@ -187,7 +191,7 @@ def _of_field(name: str, argument: Any, fields: FieldSet) -> tuple[Filter, ...]:
     several = [value.isoformat() if isinstance(value, date) else value for value in several]
     field = _known(name, filter_fields(fields), fields)
     if field.type in ("string", "strings"):
-        several = [str(value) if type(value) in (int, float) else value for value in several]
+        several = [str(value) if type(value) in (int, float, Decimal) else value for value in several]
     elif field.type == "datetime":  # 20260714 is a day, also as a number
         several = [str(value) if type(value) is int else value for value in several]
     texts = [value for value in several if isinstance(value, str)]
@@ -203,11 +207,14 @@ def _typed(name: str, field: FilterField, value: Any) -> Value:
         if first != last:
             raise InvalidQuestion(f"{value!r:.100} is a period, so it cannot be one of several values of {name}")
         return first
-    is_right = isinstance(value, bool) if field.type == "boolean" else type(value) in (int, float)
-    if not is_right or field.type in ("string", "strings"):
+    plain = float(value) if isinstance(value, Decimal) else value
+    found: Value | None = plain if type(plain) in (int, float) else None
+    if field.type == "boolean":
+        found = values.flag(plain)
+    if found is None or field.type in ("string", "strings"):
         raise InvalidFilter(f"{name} cannot be {value!r:.100}: its values are of type {field.type}")
-    rounded = values.number(value) if field.type == "number" and not field.is_whole else None
-    return value if rounded is None else rounded
+    rounded = values.number(found) if field.type == "number" and not field.is_whole else None
+    return found if rounded is None else rounded
 
 
 def _filter(field: FilterField, **condition: Any) -> Filter:

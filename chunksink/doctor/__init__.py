@@ -84,6 +84,8 @@ def examine(load: Callable[[], Config]) -> Iterator[Check]:
     live = records.live_builds(home)
     if live is not None:
         yield check("partitions", partial(records.partitions, config))
+        if config.tenants == "required":
+            yield check("tenants", partial(records.tenants, config))
     yield check("locks", partial(machine.locks, home))
     for name in dict.fromkeys(config.sinks):
         yield from engines.sink(config, name, live)

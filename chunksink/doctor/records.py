@@ -99,6 +99,20 @@ def partitions(config: Config) -> str:
     return "all partitions of the index exist"
 
 
+def tenants(config: Config) -> str:
+    """Whether all sources have a tenant, which searches require."""
+    try:
+        with State.existing(config.home_path) as state:
+            without = Catalog(state).without_tenant()
+    except (ChunkBusError, NoGeneration, OSError):
+        return "not counted: see `index`"
+    if without:
+        found = f"{counted(without, 'source')} without a tenant, which no search finds, as tenants are required"
+        remedy = "ingest with --tenant, then remove those without a tenant: docs/tenants.md shows how"
+        raise CheckProblem(found, remedy, "warn")
+    return "all sources of the index have a tenant"
+
+
 def ingest(home: Path) -> str:
     """`ingest.db`: the ledger, and a cache."""
     path = home / FILE_NAME

@@ -87,6 +87,22 @@ def test_damaged_cache_has_a_working_remedy(built: Shell) -> None:
     assert "can be deleted: vectors.db.damaged-1" in checks(built, Exit.OK)["cache"]["found"]
 
 
+def test_sources_without_a_tenant_are_a_warning_if_tenants_are_required(
+    quick_shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = source("a.md", "a cat", tenant_id="acme")
+    hashed = source("c.md", "a cat", parent_id="c" * 64)
+    quick_shell.synced(p1=[ours, source("b.md", "a cat", "a dog"), hashed])
+    assert "tenants" not in checks(quick_shell, Exit.OK)
+    monkeypatch.setenv("CHUNKSINK_TENANTS", "required")
+    found = checks(quick_shell, Exit.OK)
+    assert problems(found) == {"tenants": "warn"}
+    assert found["tenants"]["found"].startswith("2 sources ")
+    quick_shell.commit("p1", ours)
+    assert quick_shell("sync").code == Exit.OK
+    assert is_sound(quick_shell)
+
+
 def test_missing_or_empty_home_id_fails_with_a_working_remedy(built: Shell) -> None:
     file = built.home / "home.id"
     was = file.read_text()

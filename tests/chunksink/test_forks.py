@@ -1,6 +1,8 @@
 """A process forked after a search gets an error instead of waiting forever."""
 
+import gc
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable
@@ -11,10 +13,17 @@ import pytest
 
 import chunksink
 from chunksink import live
+from chunksink.embeddings import load
+from chunksink.embeddings.errors import ModelUnavailable
+from chunksink.embeddings.resolve import resolve_model
 from chunksink.live import LiveSearch
+from chunksink.rebuild.locks import writing
 from chunksink.sinks.chroma import client
 from tests.chunksink.shell import Shell
 from tests.support.bus import source
+
+SECONDS = 30
+_load_encoder = load.load_encoder
 
 
 @pytest.fixture(autouse=True)
@@ -27,6 +36,7 @@ def in_child(work: Callable[[], object]) -> bool:
     """Whether the child process was refused."""
     child = os.fork()
     if child == 0:
+        signal.alarm(SECONDS)  # ends a child that hangs
         try:
             work()
         except RuntimeError as error:
@@ -47,6 +57,38 @@ def test_child_after_a_vector_search_is_refused(shell: Shell) -> None:
         assert in_child(lambda: index.search("cat"))
         assert in_child(lambda: chunksink.open().search("cat"))
         assert index.search("cat").hits
+
+
+@pytest.fixture
+def loaded(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> list[chunksink.Index]:
+    """An index that has synced and searched with the real model, whose threads do not survive a fork."""
+    try:
+        resolve_model(network=False)
+    except ModelUnavailable as error:
+        pytest.skip(str(error))
+    monkeypatch.setattr(load, "load_encoder", _load_encoder)
+    shell.commit("p1", source("a.md", "a cat"))
+    index = chunksink.open()
+    assert index.sync().status == "ok"
+    assert index.search("cat").hits
+    shell.commit("p1", source("a.md", "a dog"))
+    return [index]
+
+
+def test_child_that_writes_is_refused_before_it_locks(loaded: list[chunksink.Index]) -> None:
+    [index] = loaded
+    with writing(index.config.home_path):  # a child that locks first raises HomeLocked
+        assert in_child(index.sync)
+        assert in_child(index.rebuild)
+    assert index.sync().status == "ok"
+    assert index.search("dog").hits[0].text == "a dog"
+    index.close()
+
+
+def test_child_can_close_or_drop_an_index_with_a_model(loaded: list[chunksink.Index]) -> None:
+    assert not in_child(loaded[0].close)
+    assert not in_child(lambda: (loaded.clear(), gc.collect()))
+    loaded[0].close()
 
 
 def test_child_that_drops_an_index_closes_no_reader(quick_shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,7 +38,7 @@ def test_snippets_of_the_page_run(quick_shell: Shell, capsys: pytest.CaptureFixt
         if snippet not in OF_MEILISEARCH + OF_CHROMA:
             exec(snippet, namespace)
             printed.append(capsys.readouterr().out)
-    synced, ingested, searched, chunks, refused, langchain, llamaindex, written = printed
+    synced, ingested, _types, searched, chunks, refused, langchain, llamaindex, written = printed
     assert (synced, ingested) == ("ok 0 4\n", "1 0 []\n")
     assert {hit.source_uri for hit in namespace["answer"]} == {"tools.md", "other.md"}
     assert "no engine answered" not in searched

@@ -1,11 +1,13 @@
 """Vectors of queries: computed once with the model of the live index, and cached."""
 
+import gc
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
+from weakref import ReferenceType, ref
 
 import numpy as np
 import pytest
@@ -182,6 +184,29 @@ def test_moved_model_is_loaded_from_its_new_place(shell: Shell, gate: Gate) -> N
     with closing(QueryEncoder()) as queries:
         assert queries.of(live.model, live.encoder) is queries.of(replace(live.model), replace(live.encoder))
         assert queries.of(live.model, live.encoder) is not queries.of(live.model, moved)
+
+
+def test_closed_model_is_freed_without_garbage_collection(
+    shell: Shell, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded: list[ReferenceType[HashEncoder]] = []
+
+    def load_encoder(*_arguments: object, **_options: object) -> HashEncoder:
+        encoder = HashEncoder(dimension=gate.info.dimension, name=gate.info.name)
+        loaded.append(ref(encoder))
+        return encoder
+
+    monkeypatch.setattr(load, "load_encoder", load_encoder)
+    with closing(QueryEncoder()) as queries:
+        model = queries.of(shell.live().model, shell.live().encoder)
+        gc.disable()
+        try:
+            assert model("cat") is not None
+            assert loaded[0]() is not None
+            queries.close()
+            assert loaded[0]() is None
+        finally:
+            gc.enable()
 
 
 def test_close_during_a_query_waits_for_it(model: QueryModel, gate: Gate) -> None:

@@ -115,11 +115,14 @@ def test_endpoint_is_asked_again_by_every_run(opened: list[Opened]) -> None:
     assert [each.closed for each in opened] == [1, 1]
 
 
-def test_forked_process_opens_its_own_encoder(
+def test_forked_process_is_refused_and_closes_nothing(
     model: EncoderSettings, opened: list[Opened], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     encoders = EncoderPool()
     use(encoders, model)
-    monkeypatch.setattr(pool.os, "getpid", lambda: -1)
+    with monkeypatch.context() as child:
+        child.setattr(pool.os, "getpid", lambda: -1)
+        with pytest.raises(RuntimeError, match="forked"):
+            use(encoders, model)
     use(encoders, model)
-    assert [each.closed for each in opened] == [0, 0], "the parent closes the other one"
+    assert [each.closed for each in opened] == [0]

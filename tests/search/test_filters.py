@@ -3,6 +3,7 @@
 import math
 import re
 from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -139,7 +140,7 @@ def test_numbers_of_numpy_and_any_iterable_are_accepted() -> None:
         ({"year": True}, InvalidFilter, "True"),
         ({"year": "soon"}, InvalidQuestion, "soon"),
         ({"language": ["en", None]}, InvalidFilter, "None"),
-        ({"content_truncated": 1}, InvalidFilter, "content_truncated"),
+        ({"content_truncated": 2}, InvalidFilter, "content_truncated"),
         ({"colour": "red"}, InvalidFilter, "colour"),
     ],
 )
@@ -254,7 +255,10 @@ def test_pattern_knows_two_wildcards(pattern: str, path: str, passes: bool) -> N
         ({"modified_at_epoch": date(2026, 5, 31)}, Filter("modified_at_epoch", at_least=MAY_31, at_most=1780271999)),
         ({"priority": 1 / 3}, Filter("fields.priority", any_of=(0.333333333333333,))),
         ({"priority": ["1.5", 2]}, Filter("fields.priority", any_of=(1.5, 2))),
+        ({"priority": [Decimal("1.50"), Decimal(2)]}, Filter("fields.priority", any_of=(1.5, 2))),
+        ({"project": Decimal("1.50")}, Filter("fields.project", any_of=("1.50",))),
         ({"open": True}, Filter("fields.open", any_of=(True,))),
+        ({"open": [1, 0]}, Filter("fields.open", any_of=(True, False))),
         ({"labels": {"a"}}, Filter("fields.labels", any_of=("a",), is_list=True)),
         ({"project": []}, Filter("fields.project", any_of=())),
     ],
@@ -291,7 +295,7 @@ def test_mapping_has_typed_values(mapping: Any, expected: Filter) -> None:
         ({"due": True}, InvalidFilter, "True"),
         ({"priority": math.nan}, InvalidFilter, "priority"),
         ({"priority": True}, InvalidFilter, "True"),
-        ({"open": 1}, InvalidFilter, "open"),
+        ({"open": 2}, InvalidFilter, "open"),
         ({"notes": "x"}, InvalidFilter, "[fields.notes] has filter = false"),
     ],
 )
@@ -354,9 +358,14 @@ def test_path_of_a_field_suggests_its_name() -> None:
 
 
 def test_option_of_a_field_that_can_be_filtered_needs_no_sync() -> None:
-    for name, sync in (("labels", ""), ("notes", ", and sync")):
+    for name, sync in (("open", ""), ("notes", ", and sync")):
         with pytest.raises(InvalidFilter, match=re.escape(f"sort = true in [fields.{name}]{sync}") + "$"):
             parse_sort(name, FIELDS)
+
+
+def test_sorting_by_a_list_names_no_setting_that_is_refused() -> None:
+    with pytest.raises(InvalidFilter, match="no order"):
+        parse_sort("labels", FIELDS)
 
 
 @pytest.mark.parametrize("name", ["fields.", "fields.a.b", "fields.x') --", "fields.1", "fields.x\n", "fields.ü"])
