@@ -63,7 +63,7 @@ def test_too_few_open_files_is_reported_and_breaks_nothing(tmp_path: Path, model
             assert code in (Exit.OK, Exit.ENGINE), output
             assert "Traceback" not in output
             assert "verify --repair" not in output, f"{command} with {files} files: {output}"
-            assert code == Exit.OK or "open files" in output, output
+            assert code == Exit.OK or ("open file" in output and output.count("ulimit -n") <= 1), output
     assert Exit.ENGINE in seen
     code, output = run(tmp_path, "verify", "--deep", **model)
     assert code == Exit.OK, output
