@@ -16,12 +16,6 @@ from chunksink.chunkbus import errors as bus
 from chunksink.chunkbus.shortage import shortage
 from chunksink.command_line import logs
 from chunksink.command_line.output import note, print_json
-from chunksink.embeddings import errors as embeddings
-from chunksink.ingest import errors as ingest
-from chunksink.rebuild import errors as rebuild
-from chunksink.search.errors import SearchError
-from chunksink.settings.errors import ConfigError
-from chunksink.sinks.errors import InvalidFilter, SinkError
 
 
 class Exit(IntEnum):
@@ -73,9 +67,16 @@ class Exit(IntEnum):
     OUTPUT_CLOSED = 141, "the reader closed the output before its end, as `| head` does"
 
 
-def _code_of(error: Exception) -> Exit | None:
-    """The exit code of an error. One that is not listed has the code of its base class."""
-    codes: dict[type, Exit] = {
+def _codes() -> dict[type, Exit]:
+    """The exit codes of errors. An error that is not listed has the code of its base class."""
+    from chunksink.embeddings import errors as embeddings
+    from chunksink.ingest import errors as ingest
+    from chunksink.rebuild import errors as rebuild
+    from chunksink.search.errors import SearchError
+    from chunksink.settings.errors import ConfigError
+    from chunksink.sinks.errors import InvalidFilter, SinkError
+
+    return {
         ConfigError: Exit.USAGE,
         bus.ChunkBusError: Exit.INVALID_INPUT,
         bus.ExtraMissing: Exit.USAGE,
@@ -112,7 +113,6 @@ def _code_of(error: Exception) -> Exit | None:
         SinkError: Exit.ENGINE,
         InvalidFilter: Exit.USAGE,
     }
-    return next((codes[kind] for kind in type(error).__mro__ if kind in codes), None)
 
 
 class Refusal(click.ClickException):
@@ -141,6 +141,7 @@ def print_failure(error: click.ClickException, code: int) -> None:
 @contextmanager
 def errors_as_refusals() -> Iterator[None]:
     """Raises a `Refusal` for every known error. Unknown errors pass unchanged."""
+    codes = _codes()  # loads modules, which would fail after an error for lack of open files
     try:
         yield
     except (Refusal, BrokenPipeError):
@@ -157,8 +158,8 @@ def errors_as_refusals() -> Iterator[None]:
         code = Exit.LOCKED if error.errno == errno.EBUSY else Exit.USAGE
         raise Refusal(message, Exit.ENGINE if is_machine_error else code) from error
     except Exception as error:
-        if isinstance(error, bus.ChunksinkError) and (known := _code_of(error)):
-            raise Refusal(str(error), known) from error
+        if (known := next((kind for kind in type(error).__mro__ if kind in codes), None)) is not None:
+            raise Refusal(str(error), codes[known]) from error
         if (remedy := shortage(error)) is None:
             raise
         raise Refusal(f"{error or 'out of memory'}: {remedy}, then run it again", Exit.ENGINE) from error
