@@ -3,20 +3,17 @@
     python -m bench.corpora bus FOLDER CHUNKS PARTITIONS WORDS
     python -m bench.corpora cache BUS HOME
 
-The same arguments always make the same bytes, except for `documentation`. A chunk has about 1 kB, and a family has ten
-chunks. `cache` fills a home's cache with vectors generated from the hashes of the texts, under the name of the default
-model. So runs of the command line are real except for the computation of vectors.
+The same arguments always make the same bytes. A chunk has about 1 kB, and a family has ten chunks. `cache` fills a
+home's cache with vectors generated from the hashes of the texts, under the name of the default model. So runs of the
+command line are real except for the computation of vectors.
 """
 
 from __future__ import annotations
 
 import hashlib
 import random
-import re
 import shutil
 import sys
-import sysconfig
-import textwrap
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -245,31 +242,6 @@ def warm_home(shared: Path, bus: Path, *sinks: str) -> Path:
         python("bench.corpora", "cache", bus, draft)
         draft.rename(folder)
     return folder
-
-
-def documented_home(shared: Path, chunks: int, *sinks: str) -> tuple[Path, Path]:
-    """A bus of passages of documentation, and a home with its index, whose vectors are computed by the real model."""
-    bus, home = shared / f"documented-{chunks}", shared / f"home-documented-{chunks}-{'-'.join(sinks)}"
-    if not home.exists():
-        texts = list(islice(documentation(), chunks))
-        if len(texts) < chunks:
-            raise SystemExit(f"the installed packages have only {len(texts):,} passages of documentation")
-        write_bus(bus, chunks, partitions=max(1, chunks // _IN_PARTITION), texts=texts)
-        draft = home.with_suffix(".draft")
-        chunksink("rebuild", bus, draft, sinks=",".join(sinks))
-        draft.rename(home)
-    return bus, home
-
-
-def documentation(most: int = 350) -> Iterator[str]:
-    """Different passages of the docstrings of installed packages, of 200 to `most` characters."""
-    seen: set[str] = set()
-    for file in sorted(Path(sysconfig.get_path("purelib")).rglob("*.py")):
-        for docstring in re.findall(r'"""(.+?)"""', file.read_text(encoding="utf-8", errors="replace"), re.DOTALL):
-            for passage in textwrap.wrap(docstring, most):
-                if len(passage) >= 200 and passage not in seen:
-                    seen.add(passage)
-                    yield passage
 
 
 def markdown(data: Path | None) -> list[Path]:

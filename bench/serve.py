@@ -1,9 +1,9 @@
 """How fast `chunksink serve` answers at a fixed rate of requests.
 
-The chunks are passages of documentation, embedded by the real model: generated vectors have no near neighbours, so a
-graph search visits more of them. Requests arrive at a fixed rate, whether or not earlier ones are answered, and are
-timed from the moment at which they were due. All queries differ, so nothing is answered from a cache. Three of four ask
-`/api/search`, one asks for the page with its facets.
+The vectors of the index are generated. Queries are encoded by the real model, so the cost is real but the semantic hits
+are arbitrary. Requests arrive at a fixed rate, whether or not earlier ones are answered, and are timed from the moment
+at which they were due. All queries differ, so nothing is answered from a cache. Three of four ask `/api/search`, one
+asks for the page with its facets.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ START_SECONDS = 120.0
 
 
 def measure(case: Measurement) -> None:
-    bus, home = corpora.documented_home(case.shared, case.number("chunks"), "fts", "chroma")
+    bus = corpora.shared_bus(case.shared, case.number("chunks"))
+    home = corpora.built_home(case.shared, bus, *corpora.SINKS)
     rate, seconds = case.number("rate"), case.number("seconds")
     queries = questions(bus, rate * (WARM_SECONDS + seconds), most=4)
     command = [sys.executable, "-m", "chunksink", "serve", "--port", "0", "--chunks", str(bus), "--home", str(home)]
