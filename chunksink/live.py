@@ -40,7 +40,8 @@ class LiveSearch:
     """Answers from the live generation, for any number of threads. The last user of an old view closes it."""
 
     def __init__(self, config: Config, *, every_seconds: float = 0.0, needed: Collection[str] | None = None) -> None:
-        """Checks for changes by other processes at most once in `every_seconds`, as reopening vectors takes a moment.
+        """Checks for changes by other processes at most once in `every_seconds`: reopening vectors takes
+        a moment.
 
         `needed` names legs of a search (keyword, semantic, engine): sinks are opened, in the order of the
         configuration, until they offer all of these.

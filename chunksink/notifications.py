@@ -31,8 +31,8 @@ class Watched:
 @contextmanager
 def notifying(config: Config, command: str) -> Iterator[Watched]:
     """Run `on_failure` after a failed run, and `on_drift` after a `verify` that found drift. Errors in
-    `NO_FAILURES`, such as HomeLocked, do not count as failures. The run has released its locks by then. Problems of the
-    two commands are logged as warnings."""
+    `NO_FAILURES`, such as HomeLocked, do not count as failures. The commands start after the run has released its
+    locks. Their problems are logged as warnings."""
     run = Watched()
     try:
         yield run

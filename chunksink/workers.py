@@ -56,8 +56,8 @@ def _interrupts_delayed() -> Iterator[None]:
 
 
 def _join_feeders(others: set[Thread]) -> None:
-    """Wait for the threads that feed the pool's queues: its shutdown does not. A thread that releases a semaphore at
-    exit makes loky print a warning."""
+    """Wait for the threads that feed the pool's queues, because its shutdown does not wait for them. A thread
+    that releases a semaphore at exit makes loky print a warning."""
     for thread in set(threads()) - others:
         if thread.name == "QueueFeederThread":
             thread.join(timeout=5)

@@ -61,7 +61,7 @@ class RetireReport:
     removed: int
     """Families that were only in this partition and that a build still has: they will be removed."""
     returning: int
-    """Families that only tombstones of this partition withdrew. Other partitions have them, so they come back."""
+    """Families retired by tombstones of this partition alone. Other partitions have them, so they come back."""
 
 
 @dataclass(frozen=True)

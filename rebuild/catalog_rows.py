@@ -65,8 +65,8 @@ where partition = :key and {which}
 _MAY_HAVE_MOVED = "{place} >= (select min(first) from kept where shift <> 0)"
 _CHUNKS = f"{_MAY_HAVE_MOVED.format(place='offset')} and id <= :last"
 # The tables whose places are updated, in this order. `chunk` is last, because the condition on `last_version` reads the
-# old offsets in `chunk`. That condition names families, so that SQLite finds the rows by their primary key. A family
-# that lost its first line is undecided, and gets its new place from `decide`.
+# old offsets in `chunk`. That condition names families, so that SQLite finds the rows by their primary key. If a
+# family lost its first line, `decide` sets its place.
 _MOVE = (
     ("last_version", "first_offset", f"family in (select family from chunk where partition = :key and {_CHUNKS})"),
     ("current", "first_offset", _MAY_HAVE_MOVED.format(place="first_offset")),

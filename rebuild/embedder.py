@@ -112,8 +112,8 @@ class DocumentEmbedder:
         """Remove old vectors that were not replaced after `recompute_all`: no current text needs them."""
         if last := self._cache.last_outdated(self.info.fingerprint):
             if self.info.device == "endpoint":
-                # Replaces the probes (vectors of fixed test texts) only now: other runs may have used old
-                # vectors, and compared the endpoint with the old probes.
+                # Replaces the probes (vectors of fixed test texts) only now: as long as other runs may use old
+                # vectors, they compare the endpoint with the old probes.
                 cache_probes(self._encoder, self._cache)
             drop(self._cache, outdated_rows(self._cache, self.info.fingerprint, last))
 

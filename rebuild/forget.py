@@ -66,8 +66,8 @@ class ForgetReport:
     documents: dict[str, int]
     """Erased documents by build, in all generations."""
     texts: int
-    """How many texts of the source, former ones included, were found in records or builds. Vectors of former texts that
-    were found in neither stay in the cache."""
+    """How many texts of the source, former ones included, were found in records or builds. The vector of a former
+    text that was found in neither stays in the cache."""
     vectors: int
     run_records: int
     """Lines of run records that named the source."""
@@ -177,7 +177,7 @@ def find_sources(
 ) -> tuple[str, Sequence[NamedSource]]:
     """The matching form of the name, and its sources. Raises UnknownSource if there is none. If there are
     several, and not `every`, the name must be the family key of one, which is chosen; else raises SeveralSources. (The
-    family key of a source without a tenant may equal the `parent_id` of sources that have one.)"""
+    family key of a source without a tenant may equal the `parent_id` of sources with a tenant.)"""
     # No source has an empty name or one with an unpaired surrogate.
     for form in names_of(name) if name and not LONE_SURROGATE.search(name) else ():
         sources = sources_named(session.state.db, form, builds, tenant)

@@ -29,8 +29,8 @@ class Freshness:
 
     lag: float | None
     """Age of the oldest change that the live index has not confirmed; 0 if there is none, None if the chunks are
-    missing. Its time is estimated: pending partitions changed when their files were written, other changes when the
-    first run that read one began. Changes are never dated before the start of the last complete update."""
+    missing. Its time is estimated: a change of a pending partition has the time of its file, any other change the
+    start of the first run that read it. Changes are never dated before the start of the last complete update."""
     updated: float | None
     """Age of the last sync, repair or rebuild that confirmed every change."""
     verified: float | None
@@ -42,7 +42,8 @@ class Freshness:
     has_drift: bool
     """A `verify` found a sink that still has no build, or differences in a build that is still live, and they may still
     exist. A later `verify` of at least the same depth that succeeds shows that they are gone. So does a scan, or a
-    complete round of spot checks, unless they may be in vectors, or rounds leave out some source of the build."""
+    complete round of spot checks, but not if the differences may be in vectors, or if rounds leave out a source of the
+    build."""
     failed_run: RunRecord | None
     """The last verify, sync, repair or rebuild, if it failed; else the last ingest, if it failed."""
 

@@ -95,8 +95,8 @@ class Session:
         self.seconds[name] = self.seconds.get(name, 0.0) + seconds
 
     def note_totals(self) -> None:
-        """Add the work of this run to the totals of the home. Raises HomeLocked if another run has the lock. A run that
-        computed vectors, the most expensive work, waits for the lock; others do not."""
+        """Add the work of this run to the totals of the home. Raises HomeLocked if another run has the lock: after a
+        short wait if this run computed vectors, the most expensive work; else at once."""
         work = defaultdict[tuple[str, str], float](float)
         work |= {("seconds", name): seconds for name, seconds in self.seconds.items()}
         for embedder in self.embedders.opened:
@@ -126,8 +126,8 @@ class Session:
         """Write a marker with a new random stamp into the build, so that an older copy of it, such as a restored
         one, is recognised. Call it after the engine has confirmed a batch, before its receipts are written.
 
-        If the run is killed in between, both stamps count as valid. That is safe: the build differs from its receipts
-        only in families with open intents."""
+        If the run is killed during this call, both stamps count as valid. That is safe: the build differs from its
+        receipts only in families with open intents."""
         new = secrets.token_hex(8)
         receipts.expect_stamps({*receipts.stamps(), new})
         build.sign(self.marker(receipts.build_id, new))

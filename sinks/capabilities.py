@@ -75,8 +75,8 @@ class SupportsNearest(Protocol):
         """The ids of the nearest documents, as a search without filters finds them."""
 
     def index_size(self) -> int | None:
-        """How many vectors a search can visit, including deleted ones. None if the engine keeps no deleted vectors or
-        the number is unknown."""
+        """How many vectors a search can visit, including deleted ones. None if the number is
+        unknown, or if the engine keeps no deleted vectors, so that its number of documents says the same."""
 
 
 class SupportsAddress(Protocol):

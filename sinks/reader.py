@@ -211,11 +211,11 @@ class KeywordReader(Reader, Protocol):
 
     def snippets(self, query: str, ids: Sequence[str], filters: Sequence[Filter] = ()) -> dict[str, tuple[Piece, ...]]:
         """Parts of the texts of these documents around the matches, by id; some may have none. `filters` are those of
-        the search: an engine that counts words to choose a part counts them only in the tenant's documents."""
+        the search: an engine that chooses parts by the frequency of words counts only in the tenant's documents."""
 
     def max_score(self, query: str, filters: Sequence[Filter] = ()) -> float | None:
-        """The approximate score of an ideal document, which has every word of the query. If it is unknown, or if a
-        document has every word, it may be None: then the caller uses the score of the best hit."""
+        """The approximate score of an ideal document, which has every word of the query. None if it is
+        unknown; it may be None if a document has every word. Then the caller uses the score of the best hit."""
 
     def corrections(self, query: str, filters: Sequence[Filter] = ()) -> dict[str, str]:
         """A similar word for each query word that is missing from all documents that pass the filters. Empty for an

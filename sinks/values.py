@@ -218,8 +218,8 @@ def flag(value: Any) -> bool | None:
 
 
 def moment(value: Any) -> int | None:
-    """Whole UTC seconds. Reads all that `epoch` reads, and the dates of e-mail and HTTP. 4 digits are a year. 8 digits
-    are a day; a number of 8 digits only if it begins with 19, 20 or 21. A year or month means its start."""
+    """Whole UTC seconds. Reads all that `epoch` reads, and the dates of e-mail and HTTP. 4 digits are a year. A text of
+    8 digits is a day, an integer of 8 digits only if it begins with 19, 20 or 21. A year or month means its start."""
     whole = integer(value)
     text = value.strip() if isinstance(value, str) else str(whole)
     found = None

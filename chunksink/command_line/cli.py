@@ -195,8 +195,8 @@ def _detect_hidden_interrupts() -> None:
     """Notice Ctrl-C in finalizers and in functions that SQLite calls. Python passes their exceptions to this hook, and
     then drops them.
 
-    If SQLite had called the function, sqlite3 then raises an error of its own. If it was a finalizer, nothing is
-    raised, so the interrupt is repeated.
+    If SQLite had called the function, sqlite3 then raises an error of its own. After an interrupt
+    in a finalizer nothing is raised, so the interrupt is repeated.
     """
     sqlite3.enable_callback_tracebacks(True)
     show = sys.unraisablehook

@@ -141,7 +141,7 @@ def print_failure(error: click.ClickException, code: int) -> None:
 @contextmanager
 def errors_as_refusals() -> Iterator[None]:
     """Raises a `Refusal` for every known error. Unknown errors pass unchanged."""
-    codes = _codes()  # loads modules, which would fail after an error for lack of open files
+    codes = _codes()  # imports modules now: once no file can be opened, an import fails
     try:
         yield
     except (Refusal, BrokenPipeError):

@@ -1,9 +1,9 @@
 """Checks whether both indexes match the documents, and rebuilds them.
 
 With a damaged index, searches miss documents, although `documents` is complete. FTS5 can compare the word index with
-the documents, but not the trigram index, because there a suffix follows each column. FTS5 only checks that the trigram
-index is consistent in itself, and this module checks that all rows together have as many trigrams as their texts have
-characters.
+the documents, but not the trigram index, because each of its texts ends with a suffix that the documents lack. FTS5
+only checks that the trigram index is consistent in itself, and this module checks that all rows together have as many
+trigrams as their texts have characters.
 """
 
 import sqlite3

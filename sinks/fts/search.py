@@ -115,8 +115,8 @@ class Search:
     def _prefix_weight(self, query: Query) -> float:
         """The weight of longer words that begin with the last word of the query.
 
-        The longer words are scored apart from the last word itself. Fewer rows have them than have any word with the
-        prefix, so their idf would be too high. The weight lowers it to the idf of all words with the prefix.
+        The longer words are scored apart from the last word itself. They are rarer than all words with the prefix
+        together, so their idf would be too high. The weight lowers it to the idf of all words with the prefix.
         """
         if not query.prefix:
             return statements.PREFIX_WEIGHT

@@ -191,7 +191,7 @@ def patch_of(found: list[Difference]) -> dict[str, Any]:
 
 def with_required(settings: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
     """The settings, and what chunksink needs from `ours` (the file that came with it): the rules for the fields that
-    syncs and searches filter by, and hits distinct by source."""
+    syncs and searches filter by, and the distinct attribute, by which each source is one hit."""
     found = {_DISTINCT: ours[_DISTINCT], _FILTERABLE: [], **settings}
     required = ours[_FILTERABLE]  # come first, because the first matching rule counts
     found[_FILTERABLE] = [*required, *(rule for rule in found[_FILTERABLE] if rule not in required)]

@@ -20,7 +20,8 @@ from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece, Sort, Value, 
 _OPEN, _CLOSE = "\ue000", "\ue001"
 _SNIPPET_WORDS = 40
 _CANDIDATES = ((20_000, 1600), (80_000, 3200), (math.inf, 6400))
-"""Up to this many documents, so many hits are requested: then Meilisearch compares more vectors (ADR 0040)."""
+"""Pairs: up to this many documents, this many hits are requested. With more hits, Meilisearch compares more vectors
+(ADR 0040)."""
 _DEEPER = 4  # if there are too few hits, the next request asks for this many times as many
 _HITS_OF_WORD = 100
 """At least this many hits are requested for each word. Documents beyond them count as if they did not have the word."""
@@ -269,8 +270,8 @@ class MeilisearchReader:
         same = {**question, **_ONE_PAGE, "facets": [field]}
         having = (rows.conditions([Filter(field, any_of=(_value(field, value),))]) for value in values)
         answers = self._ask([same | {"filter": [*question["filter"], *one]} for one in having])
-        # The facet count is preferred, because Meilisearch limits `totalHits`. At least one: the value exists, but a
-        # filter does not find it if it is too long.
+        # The facet count is preferred, because Meilisearch limits `totalHits`. The count is at least one: the value
+        # exists, even if it is so long that a filter does not find it.
         return {
             value: max(1, answer.get("facetDistribution", {}).get(field, {}).get(value, answer["totalHits"]))
             for value, answer in zip(values, answers, strict=True)

@@ -182,7 +182,7 @@ class Search:
     def _estimated_counts(self, terms: Iterable[str]) -> dict[str, float]:
         """How many documents have the terms that are among the most common words, by the planner's statistics.
 
-        Empty if there is no estimate of all rows: a table that was emptied keeps its old statistics of words.
+        Empty without an estimate of the number of rows: an emptied table keeps its old statistics of words.
         """
         statement = sql.SQL(
             "SELECT term, share * total FROM pg_stats, ({}) AS estimated(total), "

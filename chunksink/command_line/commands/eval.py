@@ -102,7 +102,7 @@ def command(
     """
     if fail_if_drop is not None and baseline is None:
         raise click.UsageError("--fail-if-drop compares with a saved result: add --baseline FILE")
-    if fail_if_drop is not None and not fail_if_drop >= 0:  # not a number: no drop would be larger
+    if fail_if_drop is not None and not fail_if_drop >= 0:  # also refuses nan: no drop is larger than it
         raise click.UsageError(f"--fail-if-drop must be 0 or more, not {fail_if_drop:g}")
     if save is not None and not save.absolute().parent.is_dir():
         raise click.UsageError(f"--save {save}: there is no folder {save.parent}")

@@ -136,7 +136,7 @@ def _desired(config: Config, sink: MeilisearchSink) -> dict[str, Any]:
 def _opened(shared: SharedOptions, **instead: Any) -> Iterator[tuple[Config, MeilisearchSink]]:
     """The configuration and its sink, with `instead` replacing some of the sink's options."""
     config = config_from(shared, uses_sinks=False)
-    if _SINK not in config.sink:  # without a table, the address is only a default
+    if _SINK not in config.sink:  # without a table of options, the address is only the default
         require_configured(config, (_SINK,))
     options = {**config.sink.get(_SINK, {}), **instead}
     with ExitStack() as stack:
