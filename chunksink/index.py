@@ -352,8 +352,8 @@ class Index(AbstractContextManager["Index", None]):
         The default `mode` is hybrid, or keyword if no sink has vectors. `filters` are written as on the command line
         (`["year>=2020"]`), or map fields to one value or several. `sort` names a field; `-` before it means descending.
         With `collapse` each source has one hit. `context` is the number of chunks to add before and after each hit.
-        A search sees what other processes wrote before it began. Only while another thread is opening the new state, it
-        answers from the old one.
+        A search sees what other processes wrote before it began, with one exception: while another thread is opening
+        the new state, it answers from the old one.
         """
         fields = FieldSet.of(self.config.fields)
         question = Question(

@@ -234,8 +234,8 @@ def _translated(path: Path) -> Iterator[None]:
 
 
 def _unavailable(error: OSError, path: Path) -> CacheUnavailable | CacheBusy:
-    remedy, reason = shortage(error), str(error.strerror or error).removeprefix("cannot be used ")
-    what = f"the cache {path} cannot be used: {reason}{f'; {remedy}' if remedy and remedy not in reason else ''}"
+    remedy = None if error.errno == errno.EIO else shortage(error)  # the store's messages have a remedy
+    what = f"the cache {path}: {error.strerror or error}{f'; {remedy}' if remedy else ''}"
     if error.errno == errno.EBUSY:
         return CacheBusy(what)
     return CacheOutOfResources(what) if remedy or error.errno == errno.EIO else CacheUnavailable(what)

@@ -35,8 +35,8 @@ _MAX_NAMED = 3
 _FRAGMENT_CHARACTERS = 300
 """Longer fragments of links are cut. Quoting can triple the length of a heading, or more."""
 _BOLD, _NORMAL = "\ufdd0", "\ufdd1"
-"""Stand for the codes of bold text while lines are wrapped, which would count the codes as text. No text contains them,
-because `printable` escapes both."""
+"""Placeholders for the codes of bold text. Lines are wrapped before the codes are inserted, since wrapping counts them
+as text. No text contains a placeholder: `printable` escapes both."""
 _SPACE = re.compile(r"\s+")
 
 
