@@ -169,9 +169,10 @@ class Search:
         parts = [(kind, *part) for kind, of_kind in score_parts.items() for part in of_kind]
         if not parts:
             return {}
-        found = " UNION ALL ".join(f"SELECT row, score, '{kind}' AS kind FROM ({part})" for kind, part, _ in parts)
+        select = "SELECT row, score, '{}' AS kind FROM ({})" if len(score_parts) > 1 else "SELECT row, score FROM ({1})"
+        found = " UNION ALL ".join(select.format(kind, part) for kind, part, _ in parts)
         if len(parts) > 1:
-            factor = f"iif(count(DISTINCT kind) = {len(score_parts)}, 1, {_ONE_KIND_ONLY})"
+            factor = f"iif(count(DISTINCT kind) = 2, 1, {_ONE_KIND_ONLY})" if len(score_parts) > 1 else "1"
             found = f"SELECT row, sum(score) * {factor} AS score FROM ({found}) GROUP BY row"
         join = "JOIN documents d ON d.row = found.row" if self._filters else ""
         with_phrases, terms = statements.rows_with_all(phrases, as_typed=phrases)

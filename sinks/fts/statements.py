@@ -175,7 +175,8 @@ def _words(query: Query, tenant: Tenant | None) -> ScorePart:
     statement, values = _preferring_text(query, expressions.words(query.words), tenant)
     if query.runs or not 1 < len(query.words) <= FEW:
         return statement, values
-    return _preferring(expressions.every_word(query), statement, values)
+    lowered = f"SELECT row, score * iif({_ROW_MATCHES}, 1, {_INCOMPLETE}) AS score FROM ({statement})"
+    return lowered, [expressions.every_word(query), *values]
 
 
 def _preferring_text(query: Query, expression: str, tenant: Tenant | None, weight: float = 1.0) -> ScorePart:
@@ -183,13 +184,10 @@ def _preferring_text(query: Query, expression: str, tenant: Tenant | None, weigh
     statement, values = match("documents_fts", expression, tenant, weight)
     if query.runs or len(query.words) > FEW:
         return statement, values
-    return _preferring(f"text: ({expression})", statement, values)
-
-
-def _preferring(expression: str, statement: str, values: Sequence[Value]) -> ScorePart:
-    """The rows of the statement. Those that do not match the expression count a little less."""
-    preferring = f"SELECT row, score * iif({_ROW_MATCHES}, 1, {_INCOMPLETE}) AS score FROM ({statement})"
-    return preferring, [expression, *values]
+    # These are few, so this is faster than to look for rows with a match in their text.
+    only_elsewhere = f"(- text: ({expression})) NOT (text: ({expression}))"
+    lowered = f"SELECT row, score * iif({_ROW_MATCHES}, {_INCOMPLETE}, 1) AS score FROM ({statement})"
+    return lowered, [only_elsewhere, *values]
 
 
 def with_attached_words(query: Query, tenant: Tenant | None) -> ScorePart | None:
