@@ -43,7 +43,10 @@ def find_problems(records: Sequence[Record], policy: Policy) -> list[str]:
 
 
 def find_breaches(root: BusRoot, key: str) -> Iterator[Breach]:
-    """Every breach in a valid partition, in the order of its lines. Chunks that were cut by other rules are skipped."""
+    """Every breach in a partition that has passed validation, in the order of its lines.
+
+    Chunks whose canonicalizer is not `chunksink-markdown` are skipped: the checklist is not for them.
+    """
     numbered = ((line, record) for line, (_, record) in enumerate(read_partition(root, key), start=1))
     for (document_id, policy_id), group in groupby(numbered, key=lambda entry: _document_of(entry[1])):
         if policy_id is not None:

@@ -21,9 +21,9 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """One chunk of a family, before its siblings are known.
 
     `version` distinguishes versions of one source; the last in the file counts. Siblings are sorted by `order`. `index`
-    is the chunk's number in the family, `count` the number of its chunks. A family with a `count` is read completely or
-    not at all. `complete_chunk` is a chunk that is passed on unchanged. `not_indexed` says why the record does not
-    become a chunk. `group_records` sets `line`.
+    is the number of the chunk in its family, and `count` the number of chunks, if the record states them. A family with
+    a `count` is read completely or not at all. `complete_chunk` is a chunk that is passed on unchanged. `not_indexed`
+    says why the record does not become a chunk. `group_records` sets `line`.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         return self.not_indexed is not None and self.not_indexed.is_failure
 
     def to_chunk(self, index: int, count: int, source: Source) -> Record:
-        """The chunk at its place. Raises RecordRefused if it would be invalid in a partition."""
+        """The chunk as number `index` of `count`. Raises RecordRefused if it would be invalid in a partition."""
         if self.complete_chunk is not None:
             return check(self.complete_chunk)
         fields: Record = {"parent_id": self.parent, "chunk_index": index, "chunk_count": count, **self.fields}
@@ -60,7 +60,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             document_id=self.document_id,
             text=self.text,
             provenance=self.provenance,
-            span_key=index if self.index is None else self.index,  # `index` changes if a sibling is refused
+            span_key=index if self.index is None else self.index,  # `index` shifts if a sibling is refused
             created_at=source.created_at,
             chunk_id=self.chunk_id,
             fields=fields,
@@ -91,7 +91,8 @@ def group_records(source: Source, to_draft: Callable[[NumberedRecord], Draft], i
 
 
 def _settle(members: Sequence[Draft], source: Source, spool: Spool, is_complete: bool) -> Iterator[Item]:
-    """Builds a family from the records of its last version. Of a chunk's records, the last that did not fail counts."""
+    """Builds a family from the records of its last version. If several records are of one chunk, the last one that did
+    not fail counts."""
     for member in members:
         if member.not_indexed is not None:
             yield Notice(member.not_indexed.code, member.not_indexed.reason, member.line, member.not_indexed.is_failure)
@@ -110,12 +111,12 @@ def _settle(members: Sequence[Draft], source: Source, spool: Spool, is_complete:
             yield Notice(RECORD_SUPERSEDED, reason, superseded.line, is_failure=False)
     in_order = sorted(chosen.values(), key=lambda member: member.order)
     if any(member.not_indexed is None for member in in_order):
-        yield from _complete(in_order, last, source, spool, is_complete)
+        yield from _make_family(in_order, last, source, spool, is_complete)
     elif not any(member.has_failed for member in in_order):
         yield Empty(family_key(last.parent, last.tenant))
 
 
-def _complete(
+def _make_family(
     members: Sequence[Draft], last: Draft, source: Source, spool: Spool, is_complete: bool
 ) -> Iterator[Family | Notice]:
     """The chunks of a family; all or none if the family states a count."""
@@ -134,7 +135,7 @@ def _complete(
         elif member.not_indexed is None:
             reason = f"{last.name}: chunk_id {member.chunk_id!r:.80} belongs to another chunk"
             notices.append(Notice(findings.DUPLICATE_IDS, reason, member.line))
-    chunks, refused = _build(accepted, source)
+    chunks, refused = _make_chunks(accepted, source)
     notices += refused
     yield from notices
     if notices and last.count is not None:
@@ -144,8 +145,8 @@ def _complete(
         yield Family(chunks, is_partial or bool(notices))
 
 
-def _build(members: Sequence[Draft], source: Source) -> tuple[list[Record], list[Notice]]:
-    """The accepted chunks, numbered without the refused ones, and notices about these."""
+def _make_chunks(members: Sequence[Draft], source: Source) -> tuple[list[Record], list[Notice]]:
+    """The chunks that are valid, numbered without gaps, and a notice about each refused one."""
     notices: list[Notice] = []
     while True:  # until none is refused
         chunks, accepted = [], []

@@ -38,8 +38,10 @@ IsRecord = Callable[[Record], bool]
 
 @dataclass(frozen=True, slots=True)
 class NumberedRecord:
-    """A record with its line, or with its number in an array, counted from 1. `data` is its bytes in the file; a record
-    in a list inside an object is encoded again."""
+    """A record with its line, or with its number in an array, counted from 1.
+
+    `data` is its JSON: the bytes in the file, or a new encoding if it was in a list inside an object. Empty for CSV.
+    """
 
     line: int
     record: Record

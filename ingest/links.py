@@ -107,8 +107,8 @@ class _Targets:
     """Finds the sources of all partitions by the names that links use."""
 
     def __init__(self, db: sqlite3.Connection, nested: Sequence[tuple[str, str]]) -> None:
-        """`nested` is from `Roots.nested`: relative links between a root and one inside it are resolved with the
-        prefixes of the outermost root."""
+        """`nested` is from `Roots.nested`. A relative link may lead from a root into one inside it, or back. So links
+        are resolved as if only the outermost root were registered, and the targets are renamed afterwards."""
         self._db, self._nested = db, nested
         self._has_aliases = False
         web_source = "select 1 from family where name >= 'http' and name < 'httq' limit 1"
@@ -181,10 +181,10 @@ def _possible_names(source_uri: str, url: str, kind: str, stated: str | None) ->
 
 
 def _pages_for(name: str) -> Iterator[str]:
-    """Other names of a page.
+    """Other names that the source of a page may have.
 
-    A site shows a folder's index page, and hides suffixes. A link in Markdown may name the page that is built from a
-    file (`a.html`) instead of the file (`a.md`).
+    A link may name a folder instead of its index page, or leave out the suffix. A link in Markdown may name the page
+    that is built from a file (`a.html`) instead of the file (`a.md`).
     """
     stem, suffix = posixpath.splitext(name)
     folder, last = posixpath.split(stem)

@@ -22,11 +22,14 @@ class Options:
     `format` is the name of a format, or `auto`. `partition` is a partition key, or a rule of `placement`. If `base`
     is set, sources are named by their path below it. `exclude` and `include` are patterns as in a `.gitignore`
     file; included files are read with any suffix. `fields` maps roles to the names of fields in rows. `prune`
-    removes the chunks of vanished sources. `allow_deletions` limits two kinds of loss: how many sources `prune`
-    removes from a folder or a file that has none left, and how many sources may lose most of their chunks in a run
-    that loses a large share of all chunks. `chunking` sets the chunking policy of the registered folder that contains
+    removes the chunks of vanished sources. `chunking` sets the chunking policy of the registered folder that contains
     each named path, and of registered folders inside the path; None changes nothing. `checksum` reads every file,
-    even if its size and times are unchanged. `follow_links` also reads linked files outside the named folders."""
+    even if its size and times are unchanged. `follow_links` also reads linked files outside the named folders.
+
+    `allow_deletions` limits losses: with more, the run stops and writes nothing. It limits how many sources `prune`
+    removes from a folder, or from files, that have none left. It also limits how many sources lose most of their
+    chunks, if these chunks are a large share of all.
+    """
 
     format: str = AUTO
     partition: str = "documents"

@@ -22,7 +22,7 @@ from chunksink.ingest.store import set_found, signature_columns
 from chunksink.ingest.write import Notices, Written
 
 _NAMED_SOURCES = 20
-"""The number of sources of each code that the report names."""
+"""How many sources the report names at most for each code."""
 _DIGEST = FamilySummary._fields.index("digest")
 
 
@@ -33,7 +33,7 @@ class Outcomes:
         self._db, self._stamp, self._run_id, self._formats = db, stamp, run_id, formats
         self._tenant = stamp.tenant or ""
         self._failures: list[Failure] = []
-        self._unreported = 0  # further failures
+        self._unreported = 0  # failures that are counted, but not in `_failures`
         self._equal = 0  # files that were read, but whose families are unchanged
 
     def add_discovered(self, discovery: Discovery, unknown: Sequence[Failure]) -> None:
@@ -170,7 +170,8 @@ def _superseded(name: str, line: int | None, *, is_equal: bool) -> Notice:
     return Notice(DUPLICATE_IDS, reason, line)
 
 
-# Every source that was read or failed, and what was left out unless the last run left it out with the same codes.
+# Adds every source that was read or failed to the ledger. Files and folders that were left out are added only if they
+# are new or their codes have changed, not in every run.
 _ATTEMPTS = """
 insert into attempts (source_uri, source_checksum, parser_name, parser_version, canonicalizer_name,
   canonicalizer_version, processed_at, run_id, status, error_type, partition_key, left_out, tenant)

@@ -76,7 +76,10 @@ def source_type_of(records: Sequence[Record], default: str) -> str:
 
 
 def newest_moment(records: Sequence[Record], made_at: str, file_ns: int) -> int:
-    """The newest time that a family's records state, else the modification time of their file."""
+    """The newest time that a family's records state, else the modification time of their file.
+
+    A `created_at` that equals `made_at` does not count: the run has set it.
+    """
     moments = [moment for record in records if (moment := _own_moment(record, made_at)) is not None]
     return max(moments, default=file_ns)
 

@@ -74,7 +74,7 @@ class Reading:
     rows: tuple[int, int]
     checksum: str | None = None
     signature: Signature | None = None
-    """None if the file could still change without changing its signature."""
+    """None if an equal signature in the next run would not prove that the file is unchanged."""
     is_unchanged: bool = False
     families: int = 0
     codes: Counter[str] = field(default_factory=Counter)
@@ -191,9 +191,11 @@ def _checksum(path: str) -> tuple[str, Signature]:
 
 
 def _signature_after(job: Job, before: Signature, started_ns: int) -> Signature | None:
-    """The signature after reading; None if the file could still change without changing it.
+    """The signature for `Reading.signature`: None if the file was modified too recently, or while it was read.
 
-    Raises SourceFailed if the file has changed, unless its format allows it to grow and it has only grown."""
+    Raises SourceFailed if it was modified while it was read, unless its format allows growth (`may_grow`) and the file
+    was neither replaced nor shortened.
+    """
     after = Signature.of(os.stat(job.path))  # noqa: PTH116
     if after == before:
         return after if after.is_settled(started_ns) else None
@@ -204,7 +206,7 @@ def _signature_after(job: Job, before: Signature, started_ns: int) -> Signature 
 
 def _row(item: Family | Empty, job: Job, stamp: Stamp, mtime_ns: int, out: BinaryIO) -> list[Any] | Notice:
     """Writes the chunks of a family to `out`. Returns its line and its columns in the table `draft`; for an empty
-    family, only the key. Returns a notice if a chunk is invalid."""
+    family, None and its key. Returns a notice if a chunk is invalid."""
     if isinstance(item, Empty):
         return [None, item.family]
     start = out.tell()

@@ -49,8 +49,8 @@ def reconcile(
     return _count_missing(db, options)
 
 
-# A family that was read again unchanged belongs to the last file that contains it. Its recorded origin may be a guess:
-# the family's name, if the cache was filled from partitions whose chunks do not name their file.
+# Updates the origin (the file) of families that were read again unchanged: of several files, the last one counts. Also
+# replaces an origin that is only a guess: `partitions` takes the family's name if the chunks do not name their file.
 _ORIGINS = """
 update family set origin = (
   select max(draft.uri) from draft where draft.family = family.family and draft.digest = family.digest
@@ -162,8 +162,11 @@ where now.chunks * {SHRUNK_DIVISOR} < stored.chunks order by lost desc, stored.n
 
 
 def stop_large_loss(db: sqlite3.Connection, allowed: int) -> None:
-    """Raises IngestBrake in two cases: files that have no records left would lose more than `allowed` sources; or more
-    than `allowed` sources would lose most of their chunks, a large share of all chunks that the run may write."""
+    """Raises IngestBrake if the run would remove so much that a file is probably incomplete.
+
+    There are two cases. Files that have no records left would lose more than `allowed` sources. Or more than `allowed`
+    sources would lose most of their chunks, and these are a large share of all chunks that the run may write.
+    """
     empty = db.execute(_EMPTY_FILES).fetchall()
     if (number := sum(sources for _, sources in empty)) > allowed:
         raise IngestBrake(
@@ -212,7 +215,10 @@ def _prune(db: sqlite3.Connection, options: Options, discovery: Discovery) -> No
 
 
 def mark_files_to_read(db: sqlite3.Connection, tenant: str | None) -> bool:
-    """Marks unchanged files for reading if they also contain a family that would be removed. Returns whether any do."""
+    """Marks unchanged files for reading that may still contain a family that would be removed. Returns whether any do.
+
+    Such a family came from another file, but the unchanged file contained it too at its last reading.
+    """
     marked = db.execute(
         "update found set outcome = null, checksum = null where outcome = 'unchanged' and uri in ("
         " select source_family.uri from departure join source_family using (family) join stored using (family)"

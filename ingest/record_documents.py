@@ -43,7 +43,7 @@ class Origin:
 
 
 class ChunkParts(NamedTuple):
-    """The text of one chunk, its metadata, which overrides the document's, and its other fields."""
+    """The text of one chunk, and its fields. `metadata` overrides the document's metadata."""
 
     text: PassageText
     metadata: Record
@@ -62,7 +62,11 @@ class CutDocument(NamedTuple):
 def make_family(
     format_: Format, policy: Policy, source: Source, document: CutDocument, left_out: Mapping[str, str], line: int
 ) -> Iterator[Item]:
-    """The document as a family or as empty, then notices. `left_out` maps codes to reasons. Raises RecordRefused."""
+    """Yields the document as a `Family`, or as `Empty` if it has no text, then notices. Raises RecordRefused.
+
+    `left_out` maps codes of notices to reasons. With BLOCK_WITHOUT_TEXT, a document without text does not count as
+    empty: its text may be in fields that are not read.
+    """
     origin = document.origin
     ids: Iterable[str | None] = [None] * len(document.parts)
     if policy.ids_survive_edits:

@@ -72,7 +72,7 @@ def read_as(type_: type[msgspec.Struct], record: Record) -> Any:
 
 
 def tenant_of(record: Mapping[str, Any]) -> str | None:
-    """The tenant that the record names. Raises RecordRefused if it is not a string: it would be ignored."""
+    """The tenant that the record names. Raises RecordRefused if it is not a string: other types would be ignored."""
     metadata = record.get("metadata")
     for group in (record, metadata if isinstance(metadata, dict) else {}):
         if not isinstance(group.get("tenant_id", ""), str | None):
@@ -118,8 +118,8 @@ def make_provenance(
     canonicalizer: tuple[str, str],
     uri: str,
 ) -> tuple[Record, Any]:
-    """Returns the provenance of a chunk, and the values that it replaces in the record's provenance (`theirs`), or None
-    if it replaces none. It keeps fields of `theirs` that the contract does not define.
+    """Returns the provenance of a chunk, and the values of the record's provenance (`theirs`) that it replaces (None if
+    there are none). It keeps a valid parser, and fields that the contract does not define.
 
     `source` is the field (`source_uri` or `source_ref`) and the name. `parser` is used if the record names none.
     """

@@ -54,7 +54,8 @@ class Root:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """A real folder. It contains, or contained, the sources whose names have an included and no excluded prefix."""
+    """A folder with links resolved, and the sources that it contains or contained: those whose names begin with one of
+    `included` (or are equal to it without its final `/`), and with none of `excluded`."""
 
     path: Path
     included: tuple[str, ...]
@@ -100,7 +101,7 @@ class Roots:
     def prefix_of(self, folder: Path) -> str:
         """The prefix of the names of files in a real folder. Raises IngestRefused if another root uses it."""
         root = self.of(folder)
-        assert root is not None  # the folder that was named is registered
+        assert root is not None  # discovery has registered the named folder around it
         prefix = _as_prefix(root.name_of(folder))
         owner = self._owner_of(prefix)
         if owner is not None and owner != root:

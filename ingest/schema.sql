@@ -23,9 +23,9 @@ create index attempts_source on attempts (source_uri);
 -- The bus that the tables below describe.
 create table bus (path blob not null);
 
--- The last reading of each source: its signature (null if the file could still change without changing it), the format
--- and its versions, the placement of its families, and its notices with the partition whose manifest has them. `tenant`
--- is empty for none, `format` for everything that no format reads, such as a skipped folder.
+-- The last reading of each source: its signature (null if an equal one would not prove that the file is unchanged), the
+-- format and its versions, the placement of its families, and its notices with the partition whose manifest has them.
+-- `tenant` is empty for none, `format` for everything that no format reads, such as a skipped folder.
 create table source (
   uri text not null,
   tenant text not null,

@@ -158,10 +158,11 @@ def why_no_chunks(
     source: str,
     why_skipped: Callable[[BusRoot, str], str | None] = lambda _bus, _source: None,
 ) -> str | None:
-    """Why no chunks have the name of this file; None if some have it, or if the reason is unknown.
+    """Explains why there are no chunks under this file's name; None if there are some, or if the reason is unknown.
 
-    The reason is one of these: its sources have other names; its last reading made no chunks (the ledger says why);
-    its chunks were removed; or it was never read, and `why_skipped` says why."""
+    Possible reasons: the file was never read (`why_skipped` explains it), its sources have other names, its chunks were
+    removed, or its last reading made none (the ledger has the code).
+    """
     if not (home / FILE_NAME).exists():
         return None
     with IngestStore(home) as store:

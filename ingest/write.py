@@ -205,7 +205,7 @@ class _Writer:
         return listed
 
     def _versions(self) -> dict[str, Any]:
-        """The canonicalizers of the chunks. The versions of chunksink's own ones are the chunking policies."""
+        """The canonicalizers of the chunks, and their policies: the versions of chunksink's own canonicalizers."""
         query = "select distinct made_by from family where partition = ? order by 1"
         made_by = [one for (one,) in self._db.execute(query, [_NEW])]
         policies = sorted({one.partition(": ")[2] for one in made_by if one.startswith("chunksink-")})

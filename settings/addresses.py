@@ -20,7 +20,7 @@ def server_address(url: str) -> SplitResult | None:
         httpx.URL(url)
         parts = urlsplit(url)
         port = parts.port  # raises if it is not a port number
-        (parts.hostname or "").encode("idna")  # the form in which it is resolved
+        (parts.hostname or "").encode("idna")  # raises if DNS cannot represent the name
     except (ValueError, httpx.InvalidURL):
         return None
     is_plain = url.split() == [url] and not may_contain_secret(url)

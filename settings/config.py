@@ -210,11 +210,13 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     on_drift: Annotated[
         Arguments | None,
         Meta(
-            description="the same, after a `verify` that found differences",
+            description="like `on_failure`, but run after a `verify` that found differences",
             examples=[["/usr/local/bin/page-somebody", "--service", "search"]],
         ),
     ] = None
-    notify_timeout: Annotated[Seconds, Meta(description="seconds after which such a program is killed")] = 30.0
+    notify_timeout: Annotated[
+        Seconds, Meta(description="seconds after which a program of `on_failure` or `on_drift` is killed")
+    ] = 30.0
     origin: Origin = Origin()
     """Not a setting: `load_config` adds it."""
 

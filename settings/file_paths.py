@@ -43,8 +43,10 @@ def expand_user(path: str) -> str:
 
 
 def folder_inside_bus(chunks: str, home: str, sinks: Mapping[str, Mapping[str, Any]]) -> tuple[str, str] | None:
-    """The first of `home` and the sinks whose folder is the bus root, or inside a folder that only the bus uses; and a
-    message about it. None if there is none."""
+    """Finds a folder that collides with the chunks: it is the bus root, or inside a folder that only the bus uses.
+
+    Returns whose folder it is (`home` or the name of a sink) and a message; None if no folder collides.
+    """
     if is_bucket(chunks):
         return None
     places = {"home": home} | {
@@ -77,9 +79,10 @@ def wrong_address(chunks: str, home: str) -> tuple[str, str] | None:
 
 
 def index_settings_of(folder: Path) -> str | None:
-    """The index settings for a configuration file in `folder`: the file beside it, else the shipped one.
+    """The `settings_file` to set for Meilisearch: the file beside a configuration in `folder`, else the shipped one.
 
-    None if `find_settings_file(None)` finds that file too: it looks in the current folder, then takes the shipped one.
+    None if it need not be set, because the sink finds that file itself: it looks in the current folder, then takes the
+    shipped one.
     """
     if folder == Path():
         return None

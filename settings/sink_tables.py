@@ -45,7 +45,8 @@ def unknown_sink(tables: Collection[str], source: str) -> str | None:
 
 
 def misspelt_sink(sinks: Collection[str]) -> str | None:
-    """The message about the first name that resembles that of a sink. Other unknown names are refused when opened."""
+    """The message about the first unknown name that is similar to a sink's. Other unknown names are refused later, when
+    the sink is opened."""
     for name in sorted(set(sinks) - _OURS):
         known = sink_names()
         if name not in known and (near := suggestion(name, known)):
@@ -62,7 +63,7 @@ def with_environment(
 ) -> Any:
     """The tables with the options from variables: `<prefix>MEILISEARCH_URL` sets `url` of the sink `meilisearch`.
 
-    Sink names of several words are recognised if a table or `sinks` contains them; otherwise the first word counts.
+    `<prefix>MY_SINK_URL` belongs to the sink `my-sink` if that has a table or is in `sinks`, otherwise to `my`.
     """
     content = values.get("sink", {})
     if not isinstance(content, dict):

@@ -171,7 +171,7 @@ def _to_markdown(body: Any, resolve: Callable[[str], str], left_out: Counter[str
 
     notes = _tidy(body, resolve, left_out)
     html = etree.tostring(body, method="html", encoding="unicode", with_tail=False)
-    html = _PRE_OR_BREAK.sub(lambda found: found[1] or " ", html)  # a line of text may look like Markdown
+    html = _PRE_OR_BREAK.sub(lambda found: found[1] or " ", html)  # joins lines: a line may look like Markdown
     html = _CODE_OR_MARKUP.sub(lambda found: found[0] if found[1] else _ESCAPE + found[0], html)
     options = ConversionOptions(
         preprocessing=PreprocessingOptions(enabled=False),  # it would drop text that it takes for navigation

@@ -41,7 +41,7 @@ class ChunksFormat(Format):
 
 
 def form_of(record: Record) -> Form | None:
-    """The form of a record, None for other records. Fields that its form requires may still be missing."""
+    """The form of a record; None if it has no known form. Fields that its form requires may still be missing."""
     if str(record.get("schema_version")).startswith("chunks."):
         return drafts.canonical_draft
     is_recorded = {"pane_id", "start_offset", "end_offset"} <= record.keys()

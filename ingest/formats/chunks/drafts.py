@@ -183,9 +183,10 @@ def foreign_draft(
 ) -> Draft:
     """The draft of a chunk; fields that are not in `used` are kept.
 
-    `fallback_name` identifies a source without a name. `chunk_id` is the record's id if a new export of the source
-    would have the same ids, else one that the format computes. `id_tenant` is the tenant that this id depends on.
-    Values that are not passed are derived from the record.
+    `fallback_name` identifies a source without a name. `chunk_id` is the record's own id if it stays the same when the
+    source is exported again, else an id that the caller computes. `id_tenant` is the tenant that `chunk_id` already
+    depends on. If the draft's tenant is another one, it is combined with the id. Tenant, checksum, version and other
+    ids that are not passed are derived from the record.
     """
     tenant = tenant or tenant_of(record) or source.tenant
     checksum = checksum or stated_checksum(record)

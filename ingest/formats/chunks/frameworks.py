@@ -60,8 +60,9 @@ def looks_like_row(record: Record) -> bool:
 
 
 def framework_draft(numbered: NumberedRecord, source: Source) -> Draft:
-    """The ids of frameworks change, or all chunks of a document share one. So they only distinguish equal texts, and
-    identify a source that the record does not name."""
+    """The record's id is not used as the chunk's id: it may change with each export, or all chunks of a document may
+    share it. It is hashed into the chunk's id, to distinguish equal texts, and identifies a source that the record does
+    not name."""
     passage = find_text(numbered.record)
     if passage is None:
         raise RecordRefused(findings.FIELD_MISSING, "has no text with metadata")

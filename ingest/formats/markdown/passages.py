@@ -1,18 +1,18 @@
 """Cuts a document into passages, from which `records` makes chunks: boundaries, sizes and overlap.
 
-A passage is one contiguous slice of the normalised text: the overlap (the end of the previous passage), then its own
-part. Joined in order, these parts are the document. Later parts of a table repeat its header, because a search rarely
-finds rows without it.
+A passage is one contiguous slice of the normalised text. It may begin with an overlap, which is the end of the previous
+passage; the rest is its own text. The own texts in order are the document, except white space between them. If a table
+is cut, later passages repeat its header, because a search rarely finds rows without it. A long header is not repeated.
 
 Overlap stays within a section. If a passage ends with a colon, it introduces the next one, whose overlap may then be
 longer.
 
-A run is a sequence of blocks that a passage may combine:
+A run is a sequence of blocks that a passage may combine. It consists of units, which usually stay whole.
 
-- With `joins_blocks`, a run is the front matter, a block that is never cut, or the blocks of a section between these.
-  Its units are lists, quotes, and blocks outside of both.
-- Without it, a run is one or more paragraphs, a list, a table or a code block, and every block is a unit. Prose without
-  any word, such as a rule below a table, is added to the block above.
+- With `joins_blocks`, a run is the blocks of a section. Front matter is a run of its own, and so is a block that is
+  never cut: it divides its section. A unit is a list, a quote, or a block outside of both.
+- Without it, a run is one or more paragraphs, a list, a table or a code block. Every block is a unit. Prose without any
+  word, such as a rule below a table, is added to the block above.
 """
 
 import re
@@ -239,9 +239,10 @@ class _Cutter:
     def _last_sentences(
         self, start: int, end: int, is_within: bool, kind: Kind, limit_of_one: int, limit_of_several: int
     ) -> tuple[int, int] | None:
-        """The last sentences or lines: several, if they fit their limit together, or only one, which has its own limit.
+        """Where the last sentences (or lines) before `end` begin, and their tokens: the overlap of the next passage.
 
-        `is_within`: a sentence at `start` may have begun earlier.
+        As many as have at most `limit_of_several` tokens together. The last one alone may have `limit_of_one`; None if
+        it has more. `is_within`: `start` may be inside a sentence, so none that begins there is used.
         """
         found: tuple[int, int] | None = None
         for begin, _ in reversed([*sentence_spans(self._text, start, end, kind, self._policy.keeps_code_spans)]):

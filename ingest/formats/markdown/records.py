@@ -87,7 +87,7 @@ def place_and_size(passage: Passage, shown: PassageText, headings: list[str], po
 def chunk_ids(
     policy: Policy, tenant: str | None, parent_id: str, document_id: str, version: str, parts: Iterable[Part]
 ) -> Iterator[str]:
-    """The formula of the chunking specification (section 7), for all chunks of a document in order."""
+    """The ids of all chunks of a document in order, by the formula of the chunking specification (section 7)."""
     if policy.ids_survive_edits:
         yield from derive_lasting_chunk_ids(tenant, parent_id, (text for text, _, _ in parts))
         return

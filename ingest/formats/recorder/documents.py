@@ -111,8 +111,8 @@ class Pane:
         }
 
     def _span(self, cut: Cut) -> Record:
-        """The bytes of the log with the chunk's events, and the characters of their joined contributions that are its
-        text."""
+        """Where the chunk is in the log. `byte_range` contains the bytes from its first to its last event.
+        `contributed` is the part of these events' joined contributions that is the chunk's text."""
         start, first_shown = cut.marks[0]
         last = cut.marks[-1][1]
         span: Record = {
