@@ -55,7 +55,7 @@ def _ask_all(
     questions: list[dict[str, Any]],
     places: Mapping[str, str],
 ) -> None:
-    """The means of each split are figures; those of each kind in a split are kept."""
+    """Record the means of all metrics by split, and by split and kind. The mean nDCG@10 of a split is also a figure."""
     found: dict[tuple[str, ...], list[float]] = defaultdict(list)
     for question in questions:
         for metric, value in _score(index, mode, question, places):
@@ -70,7 +70,7 @@ def _ask_all(
 def _score(
     index: Index, mode: Mode, question: Mapping[str, Any], places: Mapping[str, str]
 ) -> Iterator[tuple[str, float]]:
-    """Sections are ranked by their best chunk, without collapsing; sources as the usual search ranks them."""
+    """Sections are ranked by their best chunk, in a search that shows every chunk; sources by a default search."""
     from chunksink.search.evaluation.evaluate import ndcg
 
     sections = {_place(one): one["gain"] for one in question["judgements"]}

@@ -41,7 +41,7 @@ def measure(case: Measurement) -> None:
     command("ingest", bus, home, documents, "--sync")
 
     def edit() -> float:
-        """The time of both commands after one line of one file has changed."""
+        """Add a line to one file. Returns the seconds of the ingest and the sync that follow."""
         file = documents / "0000.md"
         file.write_text(f"{file.read_text()}\n\nAnother line, {perf_counter()}.\n")
         return command("ingest", bus, home, documents).seconds + command("sync", bus, home).seconds

@@ -66,9 +66,12 @@ def write_bus(
     version: int = 0,
     custom: bool = False,
 ) -> None:
-    """Write chunks of generated words, or of these texts, evenly distributed over the partitions. Documents that are
-    `changed` get other words in every version. Chunks that are `edited` get a longer text, and all chunks of their
-    documents keep their ids. With `custom` all chunks have values of `CUSTOM_FIELDS`."""
+    """Write chunks of generated words, or of `texts`, evenly distributed over the partitions.
+
+    `changed` has the numbers of documents that get other words in every version. `edited` has the numbers of chunks
+    that get a longer text; all chunks of their documents keep their ids. With `custom`, the chunks of all other
+    documents have values of `CUSTOM_FIELDS`.
+    """
     old_words, new_words = random.Random(_SEED), random.Random(version)
     vocabulary = _vocabulary(old_words)
     edited_documents = {index // FAMILY for index in edited}
@@ -102,8 +105,8 @@ def add_partition(folder: Path, documents: Sequence[int], version: int) -> None:
 
 
 def write_growing(folder: Path, sizes: Mapping[int, int], version: int) -> None:
-    """Write a partition with this number of chunks for each document. Existing chunks keep their ids and words, as in a
-    growing recording."""
+    """Write a partition; `sizes` gives the number of chunks of each document. If a document grows, its existing chunks
+    keep their ids and words, as in a growing recording."""
     words = random.Random(_SEED)
     vocabulary = _vocabulary(words)
     made = (
@@ -185,7 +188,7 @@ def drawn(texts: Sequence[str]) -> NDArray[np.float32]:
 
 
 def families(bus: Path, fields: FieldSet = NO_FIELDS) -> Iterator[Family]:
-    """The families of a bus in which the chunks of a family are adjacent, with generated vectors, as sinks get them."""
+    """The families of a bus as sinks get them, with generated vectors. The chunks of each family must be adjacent."""
     for file in sorted((bus / "canonical").glob("*.jsonl")):
         with file.open("rb") as lines:
             for _, members in groupby(map(orjson.loads, lines), key=lambda record: record["document_id"]):
@@ -211,8 +214,8 @@ def fill_cache(bus: Path, home: Path) -> None:
 
 
 def shared_bus(shared: Path, chunks: int, *, partitions: int | None = None, words: int = 55) -> Path:
-    """A bus with this many chunks, by default 1,000 in a partition. A separate process creates it once in a run, as
-    with the homes below, so that its memory does not count for the case."""
+    """A bus with this many chunks, by default 1,000 in a partition, created once in a run. A separate process creates
+    it, so that this does not count as memory of the case. `built_home` and `warm_home` do the same."""
     count = max(1, chunks // _IN_PARTITION) if partitions is None else partitions
     folder = shared / f"bus-{chunks}-{count}-{words}"
     if not folder.exists():
@@ -257,7 +260,7 @@ def prose(data: Path | None) -> str:
 
 
 def even(corpus: str, count: int, size: int = 1050) -> list[str]:
-    """Different texts of one length, cut from the corpus. At its end, the next pass starts a little later."""
+    """Different texts of one length, cut from the corpus. At its end, the next pass starts 97 characters later."""
     whole = len(corpus) // size - 1
     starts = (number % whole * size + number // whole * 97 for number in range(count))
     return [corpus[start : start + size] for start in starts]

@@ -1,9 +1,10 @@
-"""Some chunks are edited and the index follows, repeatedly in one process whose model is loaded.
+"""Times syncs after a few chunks were edited, in one process whose model stays loaded.
 
     python -m bench.edits BUSES HOME SINKS
 
-The first bus is stored with generated vectors, the second one loads the model. The output is one line of JSON: the
-seconds for all other buses, and the number of computed vectors.
+BUSES is a folder with versions of one bus. The first is stored with generated vectors, and the second loads the model;
+neither is timed. The output is one line of JSON: the seconds for all other versions, and the number of vectors that
+were computed for them.
 """
 
 from __future__ import annotations

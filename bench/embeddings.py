@@ -1,4 +1,4 @@
-"""Vectors against `SentenceTransformer.encode` with its defaults.
+"""How fast vectors are computed, compared with `SentenceTransformer.encode` with its defaults.
 
 `--set device=cuda count=2000` measures on a GPU, `batch=256` gives the library larger batches than its default.
 """

@@ -11,7 +11,7 @@ from bench.processes import Ran, python
 
 
 def measure_markdown(case: Measurement) -> None:
-    """In processor time of this process, because the machine may be busy."""
+    """Measured in processor time of this process, because the machine may be busy."""
     from chunksink.ingest.formats.markdown.passages import cut
     from chunksink.ingest.formats.markdown.policy import Policy
     from chunksink.ingest.formats.markdown.structure import parse

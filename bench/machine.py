@@ -43,7 +43,7 @@ def commit() -> str:
 
 
 def _processor() -> str:
-    """Its name, and whether it computes bfloat16 itself, on which the speed of the model depends."""
+    """The processor's name, and its instructions for bfloat16, on which the speed of the model depends."""
     text = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
     name = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
     features = [feature for feature in ("amx_bf16", "avx512_bf16") if re.search(rf"\b{feature}\b", text)]

@@ -17,7 +17,7 @@ from chunksink.embeddings.encoder import EncodedBatch, Encoder, ModelInfo
 PARTITION = 10_000
 
 
-class DrawnEncoder(Encoder):
+class HashEncoder(Encoder):
     """An encoder that takes almost no time."""
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ def main() -> None:
     from chunksink.embeddings import settings
     from chunksink.sinks.fts import FtsSink
 
-    vars(settings)["open_encoder"] = lambda *_arguments, **_named: DrawnEncoder()
+    vars(settings)["open_encoder"] = lambda *_arguments, **_named: HashEncoder()
     FtsSink.wants_vectors = True
     cli.main()
 

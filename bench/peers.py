@@ -1,4 +1,4 @@
-"""What LangChain and LlamaIndex do with the same chunks: their own loops as their guides show them, timed in the
+"""LangChain and LlamaIndex with the same chunks. Each runs its own loop, as its guide shows it, and is timed within its
 process.
 
     .peers/bin/python -m bench.peers langchain unchanged BUS WORK_FOLDER
@@ -7,8 +7,8 @@ process.
 
 `make peers` creates that environment. chunksink itself does not need it. The output is one line of JSON: the seconds of
 the start (imports, model) and those of the work, from reading the chunks to the last document in Chroma. `unchanged`
-reads the chunks beforehand and never writes its store, so that only the record manager is compared. `edited` stores the
-first bus with generated vectors, and the second one as part of the start; the work is to store all others. `fill`
+reads the chunks beforehand and writes nothing to its store, so that only the record manager is timed. `edited` stores
+the first bus with generated vectors, and the second one as part of the start; the work is to store all others. `fill`
 creates the caches that `warm` reads. The loops store five fields of a chunk besides its text.
 """
 
@@ -88,7 +88,7 @@ def langchain(arguments: argparse.Namespace) -> Work:
     from langchain_core.indexing import IndexingResult, index
     from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
-    class Drawn(Embeddings):
+    class HashEmbeddings(Embeddings):
         computed = 0
 
         def embed_documents(self, texts: list[str]) -> list[list[float]]:
@@ -119,11 +119,11 @@ def langchain(arguments: argparse.Namespace) -> Work:
             return len(read)
 
         return unchanged
-    model: Any = HuggingFaceEmbeddings(model_name=arguments.model) if arguments.model else Drawn()
+    model: Any = HuggingFaceEmbeddings(model_name=arguments.model) if arguments.model else HashEmbeddings()
     if arguments.what == "edited":
         records, place = arguments.folder / "records.db", str(arguments.folder / "chroma")
         first, second, *others = sorted(arguments.bus.iterdir())
-        run(Chroma("bench", Drawn(), persist_directory=place), records, documents(first))
+        run(Chroma("bench", HashEmbeddings(), persist_directory=place), records, documents(first))
         kept = Chroma("bench", model, persist_directory=place)
         run(kept, records, documents(second))
         return lambda: sum(int(run(kept, records, documents(bus))["num_added"]) for bus in others)
@@ -151,7 +151,7 @@ def llamaindex(arguments: argparse.Namespace) -> Work:
 
     computed = []
 
-    class Drawn(BaseEmbedding):
+    class HashEmbeddings(BaseEmbedding):
         def _get_text_embedding(self, text: str) -> list[float]:
             computed.append(text)
             return drawn(text)
@@ -162,7 +162,7 @@ def llamaindex(arguments: argparse.Namespace) -> Work:
         async def _aget_query_embedding(self, query: str) -> list[float]:
             return drawn(query)
 
-    model = HuggingFaceEmbedding(arguments.model) if arguments.model else Drawn()
+    model = HuggingFaceEmbedding(arguments.model) if arguments.model else HashEmbeddings()
     kept = str(arguments.folder / "cache")
 
     def nodes() -> Iterator[TextNode]:

@@ -56,7 +56,7 @@ class Ran:
 def run(command: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> Ran:
     """Run a command from the checkout. If it fails, end this program."""
     words = [str(word) for word in command]
-    with tempfile.TemporaryFile() as errors:  # not a pipe, which nothing would read meanwhile
+    with tempfile.TemporaryFile() as errors:
         done = subprocess.run(
             [sys.executable, "-I", "-S", "-c", _LAUNCHER, *words],
             stdout=subprocess.PIPE,
@@ -92,7 +92,7 @@ class Server:
 @contextmanager
 def served(*sinks: str, data: Path | None = None) -> Iterator[Mapping[str, Server]]:
     """Start the servers that these sinks need. This process and its children find Meilisearch and PostgreSQL in the
-    environment. With `data`, the only server keeps its files in that folder; otherwise its files are deleted."""
+    environment. `data` is for one server only, which keeps its files in that folder; else the files are deleted."""
     from tests.engines.servers import patched_environment, run_chroma, run_meilisearch, run_postgres
 
     servers: dict[str, Server] = {}

@@ -21,7 +21,7 @@ _BLOCK_SECONDS = 1.0
 
 
 class Clock:
-    """A stage that records the time and the number of finished chunks."""
+    """Takes the place of a progress display. Records when the embedding stage finished how many chunks."""
 
     def __init__(self) -> None:
         self.done: list[tuple[float, int]] = []

@@ -1,9 +1,9 @@
 """Rebuilds against LangChain and LlamaIndex, and against bare loops of the engines.
 
 Our figure is the time of a whole process of the command line, less the time that a process needs to import the same
-libraries (and to load the model, if vectors are computed). The others are timed in their process after their start:
-from reading the chunks to the last stored document, of which they keep five fields. Our time includes all fields,
-verification and the flip.
+libraries (and to load the model, if vectors are computed). It includes all fields, verification and the flip.
+LangChain and LlamaIndex are timed within their process, from reading the chunks to the last stored document. They store
+five fields of a chunk besides its text.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def measure_cold(case: Measurement) -> None:
     candidates: dict[str, Callable[[], float]] = {"auto": partial(ours, "auto"), "int8": partial(ours, "int8")}
     for name in _peers(case):
         candidates[name] = partial(_peer, case, name, bus, size, None, "--model", model)
-    ours("int8")  # prepares the graph, once for each machine
+    ours("int8")  # converts the model for OpenVINO, which happens once on each machine
     took = _turns(case, candidates)
     for precision in ("auto", "int8"):
         for name in [name for name in NAMES if name in took]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from chunksink.search.question import Mode
 
 SPANS, MAX_IN_SEARCH = 100_000, 8
-WARM = 30  # questions before those that count
+WARM = 30  # questions that are asked first and do not count
 COMPUTED, KNOWN = "hybrid", "hybrid, vector known"
 RECALL, LATENCY = "recall@100", "a search, vector known, p50"
 

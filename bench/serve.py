@@ -50,7 +50,7 @@ def measure(case: Measurement) -> None:
 
 @contextmanager
 def _server(command: Sequence[str]) -> Iterator[str]:
-    """Its address, once it answers searches."""
+    """Start a server. Yields its address once it answers searches."""
     server = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     try:
         assert server.stdout is not None

@@ -123,7 +123,7 @@ def measure_edited(case: Measurement) -> None:
 
 
 def measure_append(case: Measurement) -> None:
-    """Both cases rewrite the partition of the large source. All vectors are in the cache."""
+    """Appending to the large source and adding a new one both rewrite their partition. All vectors are in the cache."""
     size, rounds, sinks = case.number("chunks"), case.number("rounds"), case.text("sinks")
     bus, home = case.scratch / "bus", case.scratch / "home"
     took: dict[str, list[float]] = {"first": [], "new": [], "appended": []}

@@ -75,7 +75,7 @@ def backup(home: Path, file: Path) -> Backup:
 def restore(home: Path, file: Path, *, force: bool = False) -> Backup:
     """Check every file of a backup, then restore it. HomeNotEmpty if the home has records, except with `force`, which
     moves them to a new folder of the home. A killed restore can be repeated with the same options."""
-    with _opened(file):  # before a new home is made
+    with _opened(file):  # first, so that a wrong file does not create a home
         pass
     with locks.RebuildLock(home).at_start(), locks.writing(home), ingest_lock(home), opening(home / "state.db"):
         staging = home / "restore.partial"
@@ -130,7 +130,7 @@ def _copy_database(source: Path, copy: Path) -> None:
 
 def _address(source: Path) -> str:
     """The URI with which SQLite opens the database. SQLite creates a log beside it even to read, which fails on a
-    read-only disk. If such a disk has no log, nobody is writing, and `immutable` makes SQLite do without one."""
+    read-only disk. If the database has no log there, nobody is writing, and `immutable` makes SQLite do without one."""
     is_read_only = bool(os.statvfs(source).f_flag & os.ST_RDONLY)
     is_alone = is_read_only and not source.with_name(f"{source.name}-wal").exists()
     return f"{source.absolute().as_uri()}?mode={'ro&immutable=1' if is_alone else 'rw'}"

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 
 _READING_EFFORT = 16
-"""Reading a byte of a document takes this many times as long as checking a byte of chunks."""
+"""Reading a byte of a document takes this many times as long as checking one of chunks. So less input gets workers."""
 
 
 def _close_in_thread(live: "LiveSearch", opened_by: int) -> None:
@@ -316,7 +316,7 @@ class Index(AbstractContextManager["Index", None]):
         from chunksink.rebuild.state import can_write
 
         written = backup(self.config.home_path, Path(file))
-        if can_write(self.config.home_path):  # a snapshot is often read-only
+        if can_write(self.config.home_path):  # a home in a snapshot of a disk is often read-only
             with RunLog(self.config.home_path, "backup") as log:
                 log.finish("ok", files=len(written.digests))
         return written

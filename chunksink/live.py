@@ -165,7 +165,7 @@ class LiveSearch:
 
 
 def _require_own_process() -> None:
-    """A fork copies no threads: a model or Chroma would wait for them forever."""
+    """Raise in a fork of a process that has searched: a model or Chroma would wait forever for threads it lacks."""
     if _search_process not in (None, os.getpid()):
         raise RuntimeError(
             "this process was forked from one that had searched; models and Chroma do not survive a fork: "

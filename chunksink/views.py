@@ -122,8 +122,8 @@ def _legs(
 
 
 def _from_chunks(config: Config, families: Mapping[str, str]) -> list[Document]:
-    """Documents from the chunks on disk; `families` maps their ids to families. Empty if the chunks are
-    unreadable or have changed."""
+    """Read documents from the chunks on disk. `families` maps the ids of the wanted documents to their families. Empty
+    if the chunks are unreadable or have changed."""
     try:
         documents = list(chunk_documents(config, sorted(set(families.values()))))
     except (ChunkBusError, OSError):

@@ -120,8 +120,8 @@ def open_intake(config: Config, state: State, log: RunLog | None = None, workers
 
 
 def require_chunks(root: BusRoot, home: Path) -> BusRoot:
-    """InvalidBus if the folder is gone and had partitions before. NotABusRoot if it never had any, or if the path
-    cannot be a bus root, such as a file."""
+    """Returns the bus root. Raises InvalidBus if its folder is gone and had partitions before, and NotABusRoot if it
+    never had any, or if the path cannot be a bus root, such as a file."""
     try:
         return root.require()
     except NotABusRoot as error:

@@ -20,7 +20,8 @@ from chunksink.sinks.fields import PROJECTION, Read
 MAX_TEXT = 8000
 """The maximum length of a string that is not a label: see `CustomField.is_label`."""
 MAX_MEMBERS_OF_ALL_LISTS = 1000
-"""The limit of all custom lists of a document together. More than 5,461 members make a build of Chroma unreadable."""
+"""The most members that all custom lists of a document have together. More than 5,461 make a build of Chroma
+unreadable."""
 MAX_METADATA = 100
 MAX_METADATA_TEXT = 1000
 _NOT_KEPT = frozenset(("stable_id",))

@@ -15,12 +15,12 @@ from urllib.parse import unquote, urlsplit
 
 FACET_BYTES = 468  # Meilisearch cuts stored filterable values at this length, but not the values in a filter
 MAX_MEMBERS = 256
-"""The limit of a list. Chroma stores a row per member; a document with more than 5,461 makes a build unreadable."""
+"""The most members of a list. Chroma stores a row per member; more than 5,461 in a document make a build unreadable."""
 LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 """UTF-8 cannot encode it, so no engine can store it or search for it."""
 
 MAX_NUMBER = 10**15
-"""The limit of a custom number. Chroma changes numbers with more digits."""
+"""Custom numbers are smaller than this, because Chroma changes numbers with more digits."""
 _LARGEST_EXACT_INTEGER = 2**53 - 1  # exact in JSON of all languages, and in every engine
 _MILLISECONDS = 10**11
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def trials(name: str, seed: int, options: argparse.Namespace, scratch: Path) -> list[dict[str, Any]]:
-    """All trials of a tool with one seed. They start with the same sources and the same filled store."""
+    """The trials of a tool with one seed. Each starts with copies of the same sources, and of one store or none."""
     tool, folder, rng = TOOLS[name], scratch / f"{name}-{seed}", random.Random(seed)
     trial = Trial(folder / "trial", tool, rng)
     trial.sources.mkdir(parents=True)

@@ -20,7 +20,7 @@ from chunksink.rebuild import embedder
 BATCH = 32
 
 
-class Drawn(Encoder):
+class HashEncoder(Encoder):
     """Like the encoder of an endpoint, it embeds the texts of a refused batch one by one."""
 
     def __init__(self, model: str) -> None:
@@ -57,7 +57,7 @@ def prepare(options: Sequence[str]) -> Callable[[], int]:
     model = Path("model").read_text()
     for module in (pool, embedder):
         replaced: Any = module
-        replaced.open_encoder = lambda *_, **__: Drawn(model)
+        replaced.open_encoder = lambda *_, **__: HashEncoder(model)
     os.environ |= {"CHUNKSINK_HOME": "home", "CHUNKSINK_CHUNKS": "chunks"}
     os.environ |= {"CHUNKSINK_SINKS": "chroma", "CHUNKSINK_MODEL": model}
     commands = ("ingest sources --prune --sync", *options)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from bench.faults.vectors import DIMENSIONS, vectors
 
 
-class Drawn:
+class HashEmbedder:
     def __init__(self, model: str) -> None:
         self._model = model
 
@@ -38,7 +38,7 @@ class Drawn:
 
 
 STORE = coco.ContextKey[lancedb.LanceAsyncConnection]("faults_store")
-EMBEDDER = coco.ContextKey[Drawn]("faults_embedder", detect_change=True)
+EMBEDDER = coco.ContextKey[HashEmbedder]("faults_embedder", detect_change=True)
 
 
 @dataclass
@@ -52,7 +52,7 @@ class Row:
 @coco.lifespan
 async def lifespan(builder: coco.EnvironmentBuilder) -> AsyncIterator[None]:
     builder.provide(STORE, await lancedb.connect_async("store"))
-    builder.provide(EMBEDDER, Drawn(Path("model").read_text()))
+    builder.provide(EMBEDDER, HashEmbedder(Path("model").read_text()))
     yield
 
 

@@ -16,7 +16,7 @@ from langchain_text_splitters import RecursiveCharacterTextSplitter
 from bench.faults.vectors import vectors
 
 
-class Drawn(Embeddings):
+class HashEmbeddings(Embeddings):
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         return vectors(texts)
 
@@ -29,7 +29,7 @@ def prepare(options: Sequence[str]) -> Callable[[], int]:
     chosen: dict[str, Any] = {"cleanup": mode, "force_update": "force_update" in others}
 
     def work() -> int:
-        store = Chroma("faults", Drawn(), persist_directory="store")
+        store = Chroma("faults", HashEmbeddings(), persist_directory="store")
         manager = SQLRecordManager("chroma/faults", db_url="sqlite:///records.sql")
         manager.create_schema()
         files = sorted(Path("sources").iterdir())

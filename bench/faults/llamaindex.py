@@ -16,7 +16,7 @@ from llama_index.vector_stores.chroma import ChromaVectorStore
 from bench.faults.vectors import vectors
 
 
-class Drawn(BaseEmbedding):
+class HashEmbeddings(BaseEmbedding):
     def _get_text_embedding(self, text: str) -> list[float]:
         return vectors([text])[0]
 
@@ -34,7 +34,7 @@ def prepare(options: Sequence[str]) -> Callable[[], int]:
     def work() -> int:
         collection = chromadb.PersistentClient("store").get_or_create_collection("faults")
         pipeline = IngestionPipeline(
-            transformations=[MarkdownNodeParser(), Drawn()],
+            transformations=[MarkdownNodeParser(), HashEmbeddings()],
             docstore=SimpleDocumentStore(),
             docstore_strategy=DocstoreStrategy(options[0]),
             vector_store=ChromaVectorStore(chroma_collection=collection),

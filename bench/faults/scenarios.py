@@ -17,7 +17,7 @@ class Scenario:
     filled: bool = True
     """Whether the index is complete when the trial begins."""
     kills: int = 0
-    """How many runs are killed. Such trials depend on the instant, so there are more of them."""
+    """How many runs are killed. The result depends on the instant of the kill, so there are more of these trials."""
     remedies: bool = False
     """Whether tools are also tried with the option that their documentation offers."""
 

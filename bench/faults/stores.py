@@ -40,7 +40,7 @@ class ChromaStore:
         return [Row(id, Path(fields[self.source]).name, text, _model(vector)) for id, fields, text, vector in rows]
 
     def writes(self, folder: Path) -> list[int]:
-        """A value that differs after every write. Reading it a thousand times a second is cheap."""
+        """A value that differs after every write. It is cheap enough to read a thousand times a second."""
         found = []
         for file in (folder / self.below).rglob("chroma.sqlite3"):
             with suppress(sqlite3.Error), closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as database:
@@ -53,8 +53,8 @@ class ChromaStore:
 
     @contextmanager
     def _collection(self, folder: Path) -> Iterator[Any]:
-        """The only collection of the newest store, or None. Always in a new engine, which sees the writes of other
-        processes."""
+        """The only collection of the newest store, or None. Each call opens a new engine, so that it sees the writes of
+        other processes."""
         import chromadb
         from chromadb.api.shared_system_client import SharedSystemClient
 

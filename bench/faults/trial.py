@@ -25,7 +25,7 @@ class Gaps:
     missing: int
     """Sources of which some text is not in the store."""
     surplus: int
-    """Sources with text that they no longer have, or more than once."""
+    """Sources of which the store has text that they no longer have, or the same text twice."""
     model: int
 
     @property
@@ -43,7 +43,7 @@ class Trial:
     kills: int = 0
     looks: int = 0
     absent: int = 0
-    """Looks of a reader that did not find some source."""
+    """How often a reader looked and did not find every source."""
     poisoned: str = ""
 
     @property
@@ -76,14 +76,14 @@ class Trial:
 
     def run_timed(self) -> float:
         """Run the tool. Returns the seconds from its first write to the store to its end."""
-        process = self._begun_to_write()
+        process = self._begin_and_await_write()
         began = time.monotonic()
         self.finish(process)
         return time.monotonic() - began
 
     def run_killed(self, longest: float) -> None:
         """Run the tool and kill it at a random instant after its first write, often soon after it. It may end first."""
-        process = self._begun_to_write()
+        process = self._begin_and_await_write()
         process.join(longest * self.rng.random() ** 2)
         if process.exitcode is None:
             process.kill()
@@ -91,7 +91,7 @@ class Trial:
         process.join()
         self._output.write_text("")
 
-    def _begun_to_write(self) -> BaseProcess:
+    def _begin_and_await_write(self) -> BaseProcess:
         before = self.tool.store.writes(self.folder)
         process = self.begin()
         while process.exitcode is None and self.tool.store.writes(self.folder) == before:

@@ -166,7 +166,7 @@ def errors_as_refusals() -> Iterator[None]:
 
 
 def _remedy(error: OSError) -> str:
-    """A remedy for an error of the operating system; empty if chunksink wrote the text, since that names the remedy."""
+    """A remedy for an error of the operating system; empty if the text is chunksink's own, which names one."""
     if error.errno is None or error.strerror != os.strerror(error.errno):
         return ""
     if error.errno == errno.EROFS:

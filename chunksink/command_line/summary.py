@@ -153,7 +153,7 @@ def _drift(sink: "SinkReport") -> str:
 
 
 def bus_lines(report: "RunReport | Forecast") -> Iterator[str]:
-    """Missing partitions, and problems of others."""
+    """Lines about missing partitions, and about findings in the other partitions."""
     missing = [
         f"partition {key} is missing; its sources stay in the index. Bring it back, or retire it with "
         f"`chunksink retire-partition {key}`"

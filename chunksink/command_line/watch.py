@@ -20,7 +20,7 @@ _Files = frozenset[object]
 
 
 class BusWatch:
-    """Each iteration waits until a sync is due. Then call `settled`, `failed` or `held`. Ctrl-C ends it."""
+    """Each iteration waits until a sync is due. After the sync, call `settled`, `failed` or `held`. Ctrl-C ends it."""
 
     def __init__(
         self,

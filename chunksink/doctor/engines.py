@@ -115,7 +115,7 @@ def _has_recall(sink: Sink, build_id: str) -> bool:
 
 
 def _recall(config: Config, sink: Sink, build_id: str) -> str:
-    """The recall of its vector search. A low recall is only a warning."""
+    """The recall of the sink's vector search. A low recall is only a warning."""
     from chunksink.rebuild.recall import measure
 
     try:

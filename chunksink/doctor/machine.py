@@ -155,8 +155,8 @@ def _runtime(config: Config, found: ResolvedModel) -> str:
 
 
 def endpoint(url: str, model: str, variable: str | None, option: str) -> str:
-    """Whether it answers. Neither key nor text is sent, since that may cost money. `variable` has its key;
-    `option` is the setting that names the variable, for messages."""
+    """Whether the endpoint answers. Neither key nor text is sent, since that may cost money. `variable` is the
+    environment variable with its key, and `option` the setting that names the variable, for messages."""
     start = "start it, or correct its address"
     with remedies(((ConfigError, EndpointError), "correct it, and keep the key in the environment only")):
         address = checked_url(url)

@@ -114,7 +114,7 @@ def tenants(config: Config) -> str:
 
 
 def ingest(home: Path) -> str:
-    """`ingest.db`: the ledger, and a cache."""
+    """Whether `ingest.db`, the ledger and a cache, can be read."""
     path = home / FILE_NAME
     if not path.exists():
         return "none yet; `chunksink ingest` creates it"

@@ -1,4 +1,7 @@
-"""A build in Chroma, opened for writing. A write is done when Chroma answers; `flush` removes the surplus."""
+"""A build in Chroma, opened for writing.
+
+A write is done when Chroma answers. `flush` then removes the old documents of replaced and deleted families.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -90,7 +93,7 @@ class ChromaBuild:
 
     def _require_vectors(self, documents: int) -> None:
         """Raise if vectors are missing. A server that has lost its vectors still serves the documents, which are stored
-        separately. For embedded builds the seal detects that."""
+        separately. For embedded builds `seal` detects that."""
         for offset in range(0, documents, documents // _SAMPLES + 1):
             self.page(offset, 1, content=False, vectors=True)
 
@@ -151,7 +154,7 @@ class ChromaBuild:
         return len(whole) + len(metadata_only)
 
     def _ids_of(self, parent_ids: Sequence[str]) -> Iterator[str]:
-        """Does not read metadata, which takes Chroma twenty times as long."""
+        """Reads ids only: with metadata, Chroma takes twenty times as long."""
         for where in rows.conditions_for_families(parent_ids):
             with self._handle.calling() as collection:
                 yield from collection.get(where=where, include=[])["ids"]

@@ -108,7 +108,7 @@ def _internal(message: str, where: str) -> SinkError:
 
 
 def _status(error: Exception) -> int | None:
-    """The HTTP status. For one without an exception class, Chroma raises an Exception with httpx's error as context."""
+    """The HTTP status. If Chroma has no class for it, it raises a plain Exception with httpx's error as context."""
     context = error if hasattr(error, "response") else error.__context__
     status = getattr(getattr(context, "response", None), "status_code", None)
     return status if isinstance(status, int) else None

@@ -24,7 +24,8 @@ readers and takes five times as many rows, which is a sixth faster."""
 
 
 class Folder:
-    """The builds below a root. `in_turn` is called at the beginning of every turn; it may end the process."""
+    """The builds below a root. `in_turn` is called at the beginning of every turn. That of a worker process ends the
+    process if its parent has ended."""
 
     def __init__(self, root: Path, in_turn: Callable[[], None] = lambda: None) -> None:
         self._root = root

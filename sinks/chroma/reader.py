@@ -52,7 +52,7 @@ class ChromaReader:
         return [hit.id for hit in self.query(vector, limit)]
 
     def index_size(self) -> int | None:
-        """As last saved; unknown for a server."""
+        """The size of the graph as last saved; None for a server."""
         with self._in_use() as handle:
             return handle.graph_size()
 

@@ -12,7 +12,8 @@ from chunksink.sinks.errors import InvalidFilter
 from chunksink.sinks.payload import batches, slices_by_size
 from chunksink.sinks.reader import Filter, Value
 
-# Lists are always sent: a new row can inherit those of a deleted collection (chroma-core/chroma#7594).
+# All list fields are sent, empty ones as None: otherwise a new row can inherit lists of a deleted collection
+# (chroma-core/chroma#7594).
 _BLANK_LISTS: dict[str, Any] = dict.fromkeys((*LISTS, "fields"))
 
 Where = dict[str, Any] | None
@@ -39,7 +40,7 @@ def metadata(document: Document, old: Iterable[str]) -> dict[str, Any]:
 
 
 def vector_inputs(document: Document) -> dict[str, Any]:
-    """The inputs of a vector, and its family. While they are unchanged, the vector need not be sent again."""
+    """The fields that decide a vector, and the family. While they are unchanged, the vector need not be sent again."""
     of_vector = {name: getattr(document, name) for name in ("parent_id", "text_hash", "title")}
     return of_vector | {"headings": list(document.headings) or None}
 

@@ -37,7 +37,8 @@ class ChromaSink:
         return self._place.builds()
 
     def flip(self, old: str | None, new: str) -> None:
-        """There is no public name, because Chroma cannot rename in one step. Readers follow the home's pointer."""
+        """Only checks that `new` exists: Chroma cannot rename in one step, so there is no public name. Readers find the
+        live build in the records of the home."""
         del old
         if new not in self.builds():
             raise BuildMissing(f"Chroma has no build {new}")

@@ -2,8 +2,9 @@
 
 Within one process they would have to wait: Chroma holds Python's global lock while it writes or reads.
 
-The process handles one call at a time. When our process ends, the pipe closes. The other process checks the pipe at the
-start of each turn, and ends if it is closed. So it cannot write after the first turn of a new writer.
+The worker process handles one call at a time. When our process ends, the pipe between them closes. The worker process
+checks the pipe at the start of each turn, and ends if it is closed. So it cannot write after the first turn of a new
+writer.
 """
 
 import subprocess

@@ -40,7 +40,7 @@ MAX_PAIRS = 400
 MAX_CHARACTERS = 10_000
 MAX_PUNCTUATED = 4
 _MAX_VERBATIM = 16
-"""Longer queries are hardly ever in a text as typed."""
+"""Words. A query with more is hardly ever in a text as typed."""
 FEW = 3
 """In a query with at most this many words or pairs of characters, documents that have all of them rank higher."""
 

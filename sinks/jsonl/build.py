@@ -1,8 +1,8 @@
 """One build: one file per family.
 
-A new file is renamed over the old one, so the family is never absent and has no surplus. In `scan` a foreign file
-counts as one document, and an unreadable line as a document without hashes. A document that moved to another family is
-in both until the old family is replaced or deleted.
+A new file is renamed over the old one, so the family is never absent and keeps no old documents. In `scan` a foreign
+file counts as one document, and an unreadable line as a document without hashes. A document that moved to another
+family is in both until the old family is replaced or deleted.
 """
 
 import os

@@ -21,9 +21,9 @@ class MeilisearchOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     """The server at `url`; `key_variable` is the environment variable with its key.
 
     `index` is the name under which other programs search. With `vectors` the server gets our vectors for its hybrid
-    search. `settings_file` is the file of index settings (default: meilisearch-settings.json in this folder, else the
-    one in the package). `timeout` and `search_timeout` are seconds per request; `patience` is how many seconds the
-    server may run without finishing any task.
+    search. `settings_file` is the file of index settings (default: meilisearch-settings.json in the current folder,
+    else the one in the package). `timeout` and `search_timeout` are seconds per request; `patience` is how many seconds
+    the server may run without finishing any task.
     """
 
     url: str = "http://127.0.0.1:7700"

@@ -53,8 +53,8 @@ def rarity(documents: int, total: int) -> float:
 
 
 def beginning_with_each(query: str) -> list[str]:
-    """A query for each word, with that word first, because the strategy `last` always requires the first word. A last
-    word that may be incomplete must stay last, so its query has no other words."""
+    """A query for each word, with that word first, because Meilisearch's matching strategy `last` always requires the
+    first word. A last word that may be incomplete must stay last, so its query has no other words."""
     parts = _parts(query)
     found = []
     for number, part in enumerate(parts):

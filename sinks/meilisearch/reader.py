@@ -104,7 +104,7 @@ class MeilisearchReader:
         least: int = 0,
         **more: Any,
     ) -> list[Hit]:
-        """At least `least` hits are requested, because that finds better ones."""
+        """Requests at least `least` hits: with more hits Meilisearch compares more vectors and finds nearer ones."""
         requested, collapse = max(limit, least), not every
         while True:
             page = {

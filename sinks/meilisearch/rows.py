@@ -23,7 +23,7 @@ _UNSEEN = "\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff"
 _BEFORE_WORDS = re.compile(rf'(^|[\s"(])[-+^~|=*\u2010-\u2015\u2212{_UNSEEN}]+')
 
 MAX_POSITIONS = 65_535
-"""The limit of a field. A word takes one position. Meilisearch silently ignores words after the last position."""
+"""The positions of a field, of which a word takes one. Meilisearch silently ignores words after the last position."""
 _HARD = 8
 """Positions that a hard separator takes."""
 # Letters of scripts with spaces between words. A change of script ends a word.
@@ -130,7 +130,7 @@ def _literal(value: Value) -> str:
 
 
 def _as_stored(value: str) -> str:
-    """Meilisearch cuts the values that it stores, but not those of filters."""
+    """A value of a filter, cut as Meilisearch cuts the values that it stores: it does not cut those of filters."""
     if len(cut(value)) == len(value):
         return value
     folded = unicodedata.normalize("NFKD", value).lower().encode()

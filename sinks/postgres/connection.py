@@ -32,7 +32,7 @@ _KEEPALIVES: dict[str, int] = {
 _SETTINGS = "-c client_min_messages=warning -c jit=off -c temp_buffers=64MB"
 """Without `jit`: compiling a statement takes longer than running any of ours."""
 _READS_ONLY = "SET default_transaction_read_only = on; SET plan_cache_mode = force_custom_plan"
-"""A generic plan would parse the query again for each document that it ranks."""
+"""Plans are custom: a generic plan would parse the query again for each document that it ranks."""
 _EF_SEARCH = 400
 """How many neighbours HNSW keeps while it searches. A larger number finds more of the nearest and takes longer."""
 

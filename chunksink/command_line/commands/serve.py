@@ -145,7 +145,7 @@ def _serve(app: ASGIApp, listener: socket.socket, warm: Callable[[], object], gr
     def end(_number: int, _frame: FrameType | None) -> None:
         server.should_exit = True
 
-    # While it runs, the server has its own handlers; when it ends, it sends itself the signal again.
+    # uvicorn replaces these handlers while it runs. At its end it restores them and sends itself the signal again.
     before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         # Started after the handlers and our imports: two threads that import the same module at once may fail.
