@@ -1,12 +1,14 @@
 """Groups the records of one file, which may be in any order, into families. Only one family is in memory at a time."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import Any
 
 import msgspec
 
 from chunksink.chunkbus import findings
+from chunksink.chunkbus.canonical import json_hash
 from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.identity import family_key
 from chunksink.ingest.codes import FAMILY_INCOMPLETE, RECORD_SUPERSEDED
@@ -22,7 +24,8 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     `version` distinguishes versions of one source; the last in the file counts. Siblings are sorted by `order`. `index`
     is the number of the chunk in its family, and `count` the number of chunks, if the record states them. A family with
-    a `count` is read completely or not at all. `complete_chunk` is a chunk that is passed on unchanged. `not_indexed`
+    a `count` is read completely or not at all. Chunks with one `chunk_id` but different `own_id` get different ids in
+    their order: they repeat a text. `complete_chunk` is a chunk that is passed on unchanged. `not_indexed`
     says why the record does not become a chunk. `group_records` sets `line`.
     """
 
@@ -35,6 +38,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     provenance: Record
     fields: Record
     chunk_id: str | None = None
+    own_id: str | None = None
     index: int | None = None
     count: int | None = None
     order: tuple[Any, ...] = ()
@@ -101,7 +105,7 @@ def _settle(members: Sequence[Draft], source: Source, spool: Spool, is_complete:
         return
     chosen: dict[object, Draft] = {}
     for member in sorted(members, key=lambda member: not member.has_failed):
-        identity = member.chunk_id if member.index is None else member.index
+        identity = (member.chunk_id, member.own_id) if member.index is None else member.index
         is_current = member.version == last.version
         superseded = chosen.get(identity) if is_current else member
         if is_current:
@@ -109,11 +113,20 @@ def _settle(members: Sequence[Draft], source: Source, spool: Spool, is_complete:
         if superseded is not None and superseded.not_indexed is None:
             reason = f"{superseded.name}: replaced by a later record of the same chunk or of another version"
             yield Notice(RECORD_SUPERSEDED, reason, superseded.line, is_failure=False)
-    in_order = sorted(chosen.values(), key=lambda member: member.order)
+    in_order = list(_with_different_ids(sorted(chosen.values(), key=lambda member: member.order)))
     if any(member.not_indexed is None for member in in_order):
         yield from _make_family(in_order, last, source, spool, is_complete)
     elif not any(member.has_failed for member in in_order):
         yield Empty(family_key(last.parent, last.tenant))
+
+
+def _with_different_ids(members: Iterable[Draft]) -> Iterator[Draft]:
+    repeated: Counter[str | None] = Counter()
+    for member in members:
+        number = repeated[member.chunk_id]
+        if member.own_id is not None:
+            repeated[member.chunk_id] += 1
+        yield msgspec.structs.replace(member, chunk_id=json_hash([member.chunk_id, number])) if number else member
 
 
 def _make_family(

@@ -174,6 +174,7 @@ def foreign_draft(
     parent: str | None = None,
     document_id: str | None = None,
     chunk_id: str | None = None,
+    own_id: str | None = None,
     tenant: str | None = None,
     id_tenant: str | None = None,
     index: int | None = None,
@@ -184,9 +185,9 @@ def foreign_draft(
     """The draft of a chunk; fields that are not in `used` are kept.
 
     `fallback_name` identifies a source without a name. `chunk_id` is the record's own id if it stays the same when the
-    source is exported again, else an id that the caller computes. `id_tenant` is the tenant that `chunk_id` already
-    depends on. If the draft's tenant is another one, it is combined with the id. Tenant, checksum, version and other
-    ids that are not passed are derived from the record.
+    source is exported again, else an id that the caller computes; `own_id` is as in `Draft`. `id_tenant` is the tenant
+    that `chunk_id` already depends on. If the draft's tenant is another one, it is combined with the id. Tenant,
+    checksum, version and other ids that are not passed are derived from the record.
     """
     tenant = tenant or tenant_of(record) or source.tenant
     checksum = checksum or stated_checksum(record)
@@ -217,6 +218,7 @@ def foreign_draft(
         provenance=provenance,
         fields=fields,
         chunk_id=chunk_id,
+        own_id=own_id,
         index=index,
         order=order if index is None else (index,),
         not_indexed=None if canonical else Notice(SOURCE_EMPTY, f"{shown}: its text is empty", is_failure=False),

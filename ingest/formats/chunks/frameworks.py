@@ -60,9 +60,8 @@ def looks_like_row(record: Record) -> bool:
 
 
 def framework_draft(numbered: NumberedRecord, source: Source) -> Draft:
-    """The record's id is not used as the chunk's id: it may change with each export, or all chunks of a document may
-    share it. It is hashed into the chunk's id, to distinguish equal texts, and identifies a source that the record does
-    not name."""
+    """The chunk's id does not depend on the record's id, which may differ in each export. That id only tells apart
+    chunks that repeat a text, and identifies a source that the record does not name."""
     passage = find_text(numbered.record)
     if passage is None:
         raise RecordRefused(findings.FIELD_MISSING, "has no text with metadata")
@@ -84,7 +83,8 @@ def framework_draft(numbered: NumberedRecord, source: Source) -> Draft:
         name=name,
         fallback_name=own_id or "",
         document_id=document_id,
-        chunk_id=json_hash([document_id, own_id, text, metadata]),
+        chunk_id=json_hash([document_id, text, metadata]),
+        own_id=own_id,
         tenant=tenant,
         id_tenant=tenant,
     )

@@ -131,6 +131,16 @@ def test_ids_when_texts_or_ids_are_equal_differ(tmp_path: Path, records: list[Re
     assert len({chunk["chunk_id"] for chunk in chunks}) == 2
 
 
+def test_documents_when_the_export_has_other_ids_are_the_same(tmp_path: Path) -> None:
+    def exported(*ids: str) -> list[str]:
+        [family] = read(tmp_path, *(framework_chunk(id=id) for id in ids), framework_chunk(1))
+        return [document.document_hash for document in project_family(family)]
+
+    first = exported("a", "b", "c")
+    assert len(set(first)) == 4
+    assert exported("x", "a", "z") == first
+
+
 def test_ids_and_page_labels_when_they_are_odd_are_accepted(tmp_path: Path) -> None:
     records = [framework_chunk(number, id=number, metadata={"page_label": label}) for number, label in enumerate("0x")]
     families = read(tmp_path, *records)
