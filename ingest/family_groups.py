@@ -24,9 +24,13 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     `version` distinguishes versions of one source; the last in the file counts. Siblings are sorted by `order`. `index`
     is the number of the chunk in its family, and `count` the number of chunks, if the record states them. A family with
-    a `count` is read completely or not at all. Chunks with one `chunk_id` but different `own_id` get different ids in
-    their order: they repeat a text. `complete_chunk` is a chunk that is passed on unchanged. `not_indexed`
-    says why the record does not become a chunk. `group_records` sets `line`.
+    a `count` is read completely or not at all.
+
+    `own_id` is an id of the record that `chunk_id` does not depend on. If records with different `own_id` have the same
+    `chunk_id`, they repeat a text. Then all but the first get another `chunk_id`.
+
+    `complete_chunk` is a chunk that is passed on unchanged. `not_indexed` says why the record does not become a chunk.
+    `group_records` sets `line`.
     """
 
     name: str

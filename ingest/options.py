@@ -26,9 +26,9 @@ class Options:
     each named path, and of registered folders inside the path; None changes nothing. `checksum` reads every file,
     even if its size and times are unchanged. `follow_links` also reads linked files outside the named folders.
 
-    `allow_deletions` limits losses: with more, the run stops and writes nothing. It limits how many sources `prune`
-    removes from a folder, or from files, that have none left. It also limits how many sources lose most of their
-    chunks, if these chunks are a large share of all.
+    `allow_deletions` limits losses: with more, the run stops and writes nothing. If a folder or file has no sources
+    left, it limits how many `prune` removes. It also limits how many sources lose most of their chunks, if these chunks
+    are a large share of all.
     """
 
     format: str = AUTO

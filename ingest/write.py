@@ -205,7 +205,8 @@ class _Writer:
         return listed
 
     def _versions(self) -> dict[str, Any]:
-        """The canonicalizers of the chunks, and their policies: the versions of chunksink's own canonicalizers."""
+        """The canonicalizers of the chunks, with their versions. The version of one of chunksink's own canonicalizers
+        is the id of its chunking policy."""
         query = "select distinct made_by from family where partition = ? order by 1"
         made_by = [one for (one,) in self._db.execute(query, [_NEW])]
         policies = sorted({one.partition(": ")[2] for one in made_by if one.startswith("chunksink-")})

@@ -41,9 +41,9 @@ class Freshness:
     deep_verdict: str | None
     has_drift: bool
     """A `verify` found a sink that still has no build, or differences in a build that is still live, and they may still
-    exist. A later `verify` of at least the same depth that succeeds shows that they are gone. So does a scan, or a
-    complete round of spot checks, but not if the differences may be in vectors, or if rounds leave out a source of the
-    build."""
+    exist. A later `verify` of at least the same depth that succeeds shows that they are gone. Scans and complete rounds
+    of spot checks show it too, unless the differences may be in vectors, or the build has sources that are too large
+    for spot checks."""
     failed_run: RunRecord | None
     """The last verify, sync, repair or rebuild, if it failed; else the last ingest, if it failed."""
 

@@ -96,7 +96,8 @@ from drift d left join receipt r on r.build = :build and r.family = d.family
 left join stored_family f on f.family = d.family left join current c on c.family = d.family
 group by d.family order by name, d.family
 """
-# A receipt has a hash if the family matches its current version. Of held families only the hash is compared.
+# A receipt has a hash if the family matches its current version. The documents of a held family were not compared, so
+# only the hash of the stored family decides.
 # If a receipt loses its hash, `confirmed` keeps, for the brake, its former number of documents. If the build had no
 # receipts, `confirmed` is the number of stored documents.
 _MAKE_RECEIPTS = """

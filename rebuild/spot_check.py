@@ -2,7 +2,7 @@
 
 The marker and the number of documents of a build stay the same when another program overwrites documents. Spot checks
 find that. A part is a hundredth of the build, rounded up, within `MIN_DOCUMENTS` and `MAX_DOCUMENTS`; for some builds
-ten times as much. So a round, which is a pass over the whole build, takes a limited number of syncs. Rounds skip
+ten times as much. A pass over the whole build is a round: about a hundred syncs, more for large builds. Rounds skip
 sources that are held, that the next plan writes anyway, or that have more than `MAX_CHUNKS` documents.
 """
 

@@ -114,7 +114,7 @@ def _grouped(legs: Legs, access: Access, order: Order, question: Question, missi
 
     With `collapse` and without a sort order, hits of one part (`Order.parts`) with the same text become one hit. Copies
     of a text usually follow each other, so the group of a part's last hit stays open for hits of the next part. Groups
-    that began after it are held back with it, to keep the order. Like parts, groups do not depend on limit and offset.
+    after it in the order wait until it is complete. Like parts, groups do not depend on limit and offset.
     """
     folds_copies = question.collapse and question.sort is None  # a sorted list shows every source
     groups: dict[Hashable, list[tuple[Placed, Document]]] = {}

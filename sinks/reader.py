@@ -214,8 +214,8 @@ class KeywordReader(Reader, Protocol):
         the search: an engine that chooses parts by the frequency of words counts only in the tenant's documents."""
 
     def max_score(self, query: str, filters: Sequence[Filter] = ()) -> float | None:
-        """The approximate score of an ideal document, which has every word of the query. None if it is
-        unknown; it may be None if a document has every word. Then the caller uses the score of the best hit."""
+        """The approximate score of an ideal document, which has every word of the query. None if the engine does not
+        know it. It may also be None if such a document exists. The caller then uses the score of the best hit."""
 
     def corrections(self, query: str, filters: Sequence[Filter] = ()) -> dict[str, str]:
         """A similar word for each query word that is missing from all documents that pass the filters. Empty for an

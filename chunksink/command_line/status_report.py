@@ -140,7 +140,7 @@ def _bus(status: HomeStatus, shown: int | None) -> Iterator[str]:
     yield from _rest(len(bus.broken), shown, "partitions")
     if bus.dated_ahead:
         dated = f"{counted(len(bus.dated_ahead), 'partition')} dated in the future: {some(bus.dated_ahead, shown)}"
-        yield f"{dated}; other versions of their sources are not indexed until then: `chunksink validate`"
+        yield f"{dated}; until these dates no other version of their sources is indexed; see `chunksink validate`"
     if bus.pending:
         pending = f"{counted(len(bus.pending), 'partition')} to read (new, changed or missing, or [fields] has changed)"
         yield f"{pending}: {some(bus.pending, shown)}; run `chunksink sync`"

@@ -163,7 +163,7 @@ def bus_lines(report: "RunReport | Forecast") -> Iterator[str]:
     errors = [finding for finding in report.findings if finding.is_error]
     yield from first(list(map(str, errors)), _SHOWN, total=report.errors)
     if errors:
-        elsewhere = ", and whether another partition has other chunks of a split family"
+        elsewhere = " and the partitions among which a family is split"
         shows = f"the remedies{elsewhere if any(each.code == FAMILY_SPLIT for each in errors) else ''}"
         yield f"these partitions were not read; their sources are unchanged. `chunksink validate` shows {shows}"
     warnings = [finding for finding in report.findings if not finding.is_error]

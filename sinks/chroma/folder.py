@@ -24,8 +24,8 @@ readers and takes five times as many rows, which is a sixth faster."""
 
 
 class Folder:
-    """The builds below a root. `in_turn` is called at the beginning of every turn. That of a worker process ends the
-    process if its parent has ended."""
+    """The builds below a root. `in_turn` is called at the beginning of every turn. In a worker process, this call ends
+    the process if its parent has ended."""
 
     def __init__(self, root: Path, in_turn: Callable[[], None] = lambda: None) -> None:
         self._root = root

@@ -3,8 +3,8 @@
 Within one process they would have to wait: Chroma holds Python's global lock while it writes or reads.
 
 The worker process handles one call at a time. When our process ends, the pipe between them closes. The worker process
-checks the pipe at the start of each turn, and ends if it is closed. So it cannot write after the first turn of a new
-writer.
+checks the pipe at the start of each turn (see `turns`), and ends if it is closed. So an abandoned worker process may
+finish its turn, but never writes after a new writer has had one.
 """
 
 import subprocess

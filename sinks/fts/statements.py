@@ -184,7 +184,7 @@ def _preferring_text(query: Query, expression: str, tenant: Tenant | None, weigh
     statement, values = match("documents_fts", expression, tenant, weight)
     if query.runs or len(query.words) > FEW:
         return statement, values
-    # These are few, so this is faster than to look for rows with a match in their text.
+    # Most rows match in their text, so the few others are looked up.
     only_elsewhere = f"(- text: ({expression})) NOT (text: ({expression}))"
     lowered = f"SELECT row, score * iif({_ROW_MATCHES}, {_INCOMPLETE}, 1) AS score FROM ({statement})"
     return lowered, [only_elsewhere, *values]

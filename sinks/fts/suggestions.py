@@ -73,7 +73,7 @@ def _differ_at_most(errors: int, one: str, other: str) -> bool:
 
 def _near_stems(connection: sqlite3.Connection, typed: str, tenant: Tenant | None) -> list[str]:
     """Stems that resemble a beginning of the word. A stem of n letters is compared with the first n letters of the
-    word, because the typo may be in the ending.
+    word. The stem of the whole word would not help: with a typo in its ending, the stemmer does not remove the ending.
 
     For a tenant, only stems that occur in its documents.
     """

@@ -42,10 +42,10 @@ def command(shared: SharedOptions, everything: bool, check: bool, as_json: bool,
     All of it comes from chunksink's records and the list of partitions. No engine is asked; `chunksink verify` reads
     the engines. Changes in your documents are noticed only after `chunksink ingest`.
 
-    With --check, the exit codes are those of monitoring plugins. 0 OK. 1 WARNING: partitions are missing or
-    invalid, sources are held, a restored backup was not compared, or a change, the last sync or the last verify is too
-    old. 2 CRITICAL: there is no index, the disk is full, the last run failed, or verify found differences that were not
-    repaired. 3 UNKNOWN: the home or the chunks cannot be read. AGE is a number and s, m, h or d, such as 15m.
+    With --check, the exit codes are those of monitoring plugins. 0 OK. 1 WARNING: partitions are missing or invalid,
+    sources are held, a restored backup was not compared, or one of the options --max-... is exceeded. 2 CRITICAL: there
+    is no index, the disk is full, the last run failed, or verify found differences that were not repaired. 3 UNKNOWN:
+    the home or the chunks cannot be read. AGE is a number and s, m, h or d, such as 15m.
 
     \b
     Examples:

@@ -96,7 +96,7 @@ def _lines(report: "VerifyReport") -> Iterator[str]:
         yield from recall_lines(name, sink.recall)
         yield f"  digest {sink.digest}"
     if report.ok and len({sink.digest for sink in report.sinks.values()}) > 1:
-        yield "Digests of two sinks may differ: compare a digest with that of the same sink in another home"
+        yield "Compare digests only between indexes of the same sink, such as fts on two machines"
     yield from (Note(f"{name}: {error}") for name, error in report.failed.items())
     yield from map(Note, (*_held(report), *unconfigured_lines(report.unconfigured), *unbuilt_lines(report.unbuilt)))
 

@@ -107,8 +107,8 @@ class PaneChunker:
         return "direction" if event.direction != self._last.direction else None
 
     def _break(self, boundary: Boundary) -> None:
-        # Chunks may be joined across `limit` and `direction`, but not across other boundaries. If several boundaries
-        # come before the next chunk, the first of these others counts.
+        # Chunks may be joined across `limit` and `direction`, but not across other boundaries. If there are several
+        # boundaries before the next chunk, the first that prevents joining counts.
         if self._boundary in ("limit", "direction"):
             self._boundary = boundary
         if self._open is not None:

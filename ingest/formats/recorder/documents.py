@@ -112,7 +112,8 @@ class Pane:
 
     def _span(self, cut: Cut) -> Record:
         """Where the chunk is in the log. `byte_range` contains the bytes from its first to its last event.
-        `contributed` is the part of these events' joined contributions that is the chunk's text."""
+        `contributed` is where the chunk's text begins and ends in the texts that these events contribute, joined by
+        line ends."""
         start, first_shown = cut.marks[0]
         last = cut.marks[-1][1]
         span: Record = {
