@@ -234,7 +234,7 @@ def _translated(path: Path) -> Iterator[None]:
 
 
 def _unavailable(error: OSError, path: Path) -> CacheUnavailable | CacheBusy:
-    remedy = None if error.errno == errno.EIO else shortage(error)  # the store's messages have a remedy
+    remedy = None if error.errno == errno.EIO else shortage(error)  # with EIO the message already has a remedy
     what = f"the cache {path}: {error.strerror or error}{f'; {remedy}' if remedy else ''}"
     if error.errno == errno.EBUSY:
         return CacheBusy(what)
