@@ -88,9 +88,9 @@ CASES = (
         "cold",
         "commands in new processes, against `import sentence_transformers` alone",
         (
-            Figure(SEARCH, "of its time", at_most=0.20),
-            Figure(EDIT, "of its time", at_most=0.40),
-            Figure(MCP, "of its time", at_most=0.25),
+            Figure(SEARCH, "of the baseline's time", at_most=0.20),
+            Figure(EDIT, "of the baseline's time", at_most=0.40),
+            Figure(MCP, "of the baseline's time", at_most=0.25),
         ),
         measure,
         {"files": (100, 500), "rounds": (5, 9)},

@@ -57,7 +57,7 @@ CASES = (
         "a rebuild of fts, with vectors that cost nothing",
         (
             Figure("peak memory", "MB", at_most=700),
-            Figure("time per chunk, against a tenth of the chunks", "of its time", at_most=1.3),
+            Figure("time per chunk, against a tenth of the chunks", "of the baseline's time", at_most=1.3),
         ),
         measure,
         {"chunks": (100_000, 1_000_000), "against": (10_000, 100_000), "sinks": ("fts", "fts")},

@@ -86,8 +86,8 @@ class Build:
 
 
 def simulate(chunks: float, encoders: int, embed: float, write: float) -> Build:
-    """`encoders` compute equal blocks; one writer takes each block when it is ready and the block before it is written.
-    `embed` and `write` are seconds for a thousand chunks."""
+    """`encoders` compute equal blocks; one writer takes each block when it is ready and the previous one has been
+    written. `embed` and `write` are seconds for a thousand chunks."""
     block = chunks / 1000 / _BLOCKS
     free = [0.0] * min(encoders, _BLOCKS)
     share = encoders / len(free)  # several real encoders are one simulated encoder

@@ -93,7 +93,7 @@ def _change(bus: Path, chunks: int, place: str, version: int) -> None:
 
 
 def measure_edited(case: Measurement) -> None:
-    """Whole processes, timed after the model is loaded: from reading the chunks to the last write."""
+    """Each sync is timed in its process, whose model is loaded: from reading the chunks to the last write."""
     from chunksink.embeddings.resolve import resolve_model
 
     if not PEERS.exists():
@@ -164,8 +164,8 @@ CASES = (
         "sync-changed",
         "a sync of 100 changed sources among many chunks, against the same among 10,000 chunks (fts)",
         (
-            *(Figure(place, "of its time", at_most=1.3) for place in PLACES),
-            Figure(VALIDATE, "of its time", at_most=2),
+            *(Figure(place, "of the baseline's time", at_most=1.3) for place in PLACES),
+            Figure(VALIDATE, "of the baseline's time", at_most=2),
         ),
         measure_changed,
         {"chunks": (20_000, 100_000), "rounds": (3, 9)},
@@ -173,7 +173,7 @@ CASES = (
     Case(
         "sync-edited",
         "ten of many chunks edited, again and again in one process whose model is loaded",
-        (Figure(LANGCHAIN, "of its time", at_most=1),),
+        (Figure(LANGCHAIN, "of the baseline's time", at_most=1),),
         measure_edited,
         {"chunks": (1_000, 1_000), "rounds": (3, 9)},
     ),
@@ -181,7 +181,7 @@ CASES = (
         "sync-append",
         "ten chunks appended to one large source",
         (
-            Figure("appended, against as many in a new source", "of its time", at_most=3),
+            Figure("appended, against as many in a new source", "of the baseline's time", at_most=3),
             Figure("peak memory of the first sync", "MB", at_most=250),
         ),
         measure_append,

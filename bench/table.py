@@ -9,7 +9,7 @@ import orjson
 
 from bench.harness import RESULTS, all_cases
 
-UNITS = {"times": "× the baseline", "of its time": "× the baseline's time", "of them": "of 1"}
+UNITS = {"times": "× the baseline", "of the baseline's time": "× the baseline's time", "of them": "of 1"}
 """Units of the results that need more words in the table."""
 
 

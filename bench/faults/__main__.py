@@ -58,7 +58,8 @@ def main() -> None:
 
 
 def trials(name: str, seed: int, options: argparse.Namespace, scratch: Path) -> list[dict[str, Any]]:
-    """The trials of a tool with one seed. Each starts with copies of the same sources, and of one store or none."""
+    """The trials of a tool with one seed. Each starts with a copy of the same sources. It starts with a copy of
+    the same filled store, or, in some scenarios, without a store."""
     tool, folder, rng = TOOLS[name], scratch / f"{name}-{seed}", random.Random(seed)
     trial = Trial(folder / "trial", tool, rng)
     trial.sources.mkdir(parents=True)

@@ -26,7 +26,7 @@ SPAWNING: Any = multiprocessing.get_context("spawn")
 
 
 def preload(adapters: Iterable[str]) -> None:
-    """Imports these adapters in the process that runs are forked from."""
+    """Import these adapters in the fork server. Each run is a fork of it."""
     FORKING.set_forkserver_preload([__name__, *(f"bench.faults.{name}" for name in adapters if name in FORKED)])
 
 

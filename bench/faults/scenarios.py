@@ -105,7 +105,7 @@ SCENARIOS = {
     "store_lost": Scenario("The store loses 97 % of its rows", store_lost, remedies=True),
     "older_copy": Scenario("An older copy of the store is restored", older_copy, remedies=True),
     "batch_fails": Scenario("The model fails once", model_fails),
-    "poison": Scenario("The model never accepts one new document", poison),
+    "poison": Scenario("The model refuses one of the new documents every time", poison),
     "model_changes": Scenario("Another model is configured", model_changes, remedies=True),
     "replaced": Scenario("A reader looks while sources are replaced", replaced),
     "two_at_once": Scenario("Two first runs at once", two_at_once, filled=False),

@@ -38,8 +38,8 @@ def _table(results: dict[str, Any], tools: Sequence[str], scenarios: Sequence[st
 
 
 def _cell(trials: Sequence[dict[str, Any]]) -> str:
-    """How many trials were right. For the others: the worst gaps, whether all were reported, and how many one more run
-    put right. For watched trials: how often a source was absent."""
+    """How many trials were right. For the others: the worst gaps, whether all were reported, and how many of them were
+    right after one more run. For watched trials: how often a source was absent."""
     wrong = [trial for trial in trials if not trial["right"]]
     parts = [f"{len(trials) - len(wrong)} of {len(trials)}" if trials else "-"]
     for gap, words in (("missing", "missing"), ("surplus", "with surplus"), ("model", "old vectors")):
