@@ -69,8 +69,8 @@ def write_bus(
     """Write chunks of generated words, or of `texts`, evenly distributed over the partitions.
 
     `changed` has the numbers of documents that get other words in every version. `edited` has the numbers of chunks
-    that get a longer text; all chunks of their documents keep their ids. With `custom`, the chunks of all other
-    documents have values of `CUSTOM_FIELDS`.
+    that get a longer text; all chunks of their documents keep their ids. With `custom`, the chunks of documents
+    that are neither changed nor edited have values of `CUSTOM_FIELDS`.
     """
     old_words, new_words = random.Random(_SEED), random.Random(version)
     vocabulary = _vocabulary(old_words)
@@ -236,8 +236,8 @@ def built_home(shared: Path, bus: Path, *sinks: str) -> Path:
 
 
 def warm_home(shared: Path, bus: Path, *sinks: str) -> Path:
-    """A home with all vectors of the bus in its cache, and a live index of one chunk. So the next rebuild knows the
-    model and does not load it."""
+    """A home with all vectors of the bus in its cache, and a live index of one chunk, whose records name the model. So
+    the next rebuild does not load the model."""
     folder = shared / f"warm-{bus.name}-{'-'.join(sinks)}"
     if not folder.exists():
         draft = folder.with_suffix(".draft")

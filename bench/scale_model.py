@@ -34,7 +34,7 @@ SHARE_OF_MEMORY = 0.7
 GRAPH_BYTES = 1000 * (384 * 4 + 2 * 16 * 4)
 """The memory of a thousand vectors in the graph, each with 384 numbers and 32 links of four bytes."""
 HOURS = 24
-"""The longest first build. A repair may take as long, because it may write everything."""
+"""The limit for a first build. A repair that writes everything takes as long."""
 _BLOCKS = 2000
 
 

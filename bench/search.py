@@ -140,7 +140,7 @@ CASES = (
     ),
     Case(
         "spans",
-        "the cost of eight disabled OpenTelemetry spans, more than a search has",
+        "the cost of eight disabled OpenTelemetry spans; a search has fewer",
         (Figure("share of a keyword search's time", "of 1", at_most=0.01),),
         measure_spans,
         {"chunks": (1_000, 20_000)},

@@ -1,4 +1,4 @@
-"""The cost of a sync after no change and after a small change, in whole processes beyond their start-up."""
+"""The cost of a sync after no change and after a small change: the time of a process, less its start-up."""
 
 from __future__ import annotations
 

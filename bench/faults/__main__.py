@@ -103,7 +103,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--scenarios", nargs="+", choices=SCENARIOS, default=list(SCENARIOS))
     parser.add_argument("--sources", type=int, default=60, help="how many; 300 is the full size")
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--kills", type=int, default=2, help="trials with kills for each seed")
+    parser.add_argument("--kills", type=int, default=2, help="trials of each scenario with kills, for each seed")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--into", type=Path)
     return parser.parse_args()

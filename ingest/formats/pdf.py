@@ -30,8 +30,9 @@ _MIN_REPEATING_PAGES = 3
 _MAX_RUNNING_LINES = 3
 _MAX_RUNNING_CHARACTERS = 200
 _MAX_FIRST_PAGE = 100
-"""The largest number of a file's first page. A number is not taken for a page number if the first page would then have
-a larger one: 2001 in `Invoice - 2001` on page 3 would make it 1999. A number after a word such as "page" always is."""
+"""The largest page number that the first page of a file may have. A number on a later page is a page number only if
+counting back from it gives the first page at most this: 2001 in `Invoice - 2001` on page 3 would give 1999. A number
+after a word such as "page" always is one."""
 _WORD = re.compile(r"[^\W\d_]+")
 _PAGE_NUMBER = re.compile(
     r"\b(?:(?:page|pg|seite|blatt|pagina|página|pag|pág)\b[ .:]*|[ps]\. ?)(\d{1,9})"  # page 7, S. 7

@@ -35,7 +35,8 @@ _IN_CODE = r"[^`\n]|\n(?![ \t]*\n)"
 _CODE_SPAN = re.compile(
     rf"(?<![`\\])(?:`(?!`)(?:{_IN_CODE}){{1,400}}`(?!`)|``(?!`)(?:{_IN_CODE}|`(?!`)){{1,400}}``(?!`))"
 )
-_COUNTED_WHOLE = 64  # characters per token of `hard_max`: a longer text is counted only until it exceeds `hard_max`
+_COUNTED_WHOLE = 64
+"""For a text with more than this many characters per token of `hard_max`, counting stops above `hard_max` tokens."""
 
 
 class Slice(NamedTuple):
