@@ -126,7 +126,7 @@ def _recall(config: Config, sink: Sink, build_id: str) -> str:
     except (ChunksinkError, OSError):
         return "not measured: see `index` and `cache`"
     if recall is None:
-        return "not measured: the cache has none of its texts"
+        return "not measured: the cache has no vectors of the texts in this build"
     if remedy := recall.remedy(sink.name):
         raise CheckProblem(recall.summary, remedy, "warn")
     return recall.summary
