@@ -107,7 +107,7 @@ MEANINGS: dict[str, tuple[str, str]] = {
     ),
     SOURCE_IN_ANOTHER_FILE: (
         "another file with a later name has chunks of the same source, and only those count; not a failure",
-        "if both are needed, put all chunks of a source into one file",
+        "delete the file that is out of date; if both are needed, put all chunks of a source into one file",
     ),
     FAMILY_INCOMPLETE: (
         "records of a source are missing: if it states its `chunk_count`, it keeps its last good chunks, else it is "

@@ -10,7 +10,7 @@ import orjson
 from chunksink.chunkbus.findings import DUPLICATE_IDS
 from chunksink.chunkbus.identity import family_key, resolve_parent_id
 from chunksink.ingest.classify import UNKNOWN
-from chunksink.ingest.codes import RECORD_SUPERSEDED, SCAN_WITHOUT_TEXT, SOURCE_EMPTY
+from chunksink.ingest.codes import RECORD_SUPERSEDED, SCAN_WITHOUT_TEXT, SOURCE_EMPTY, SOURCE_IN_ANOTHER_FILE
 from chunksink.ingest.discover import Discovery, is_missing
 from chunksink.ingest.formats.registry import Format
 from chunksink.ingest.model import FamilySummary, Notice
@@ -192,8 +192,9 @@ _DRAFT = f"""
 insert into draft (family, name, tenant, document, version, newest, chunks, digest, made_by, partition,
   is_partial, start, end, spool, uri, place) values ({", ".join("?" * 16)})
 """
-_EQUAL = """
-select count(*) from found where outcome = 'processed' and uri not in (select uri from arrival where uri is not null)
+_EQUAL = f"""
+select count(*) from found where outcome = 'processed' and codes not like '%{SOURCE_IN_ANOTHER_FILE}%'
+  and uri not in (select uri from arrival where uri is not null)
 """
 _ASSIGN_KNOWN_PARTITIONS = """
 update found set partition = coalesce(

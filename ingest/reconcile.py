@@ -7,11 +7,13 @@ not indexed again. Vanished sources, and records that vanished from a file, keep
 
 import sqlite3
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
 from chunksink.chunkbus.brake import MIN_CHUNKS, SHRUNK_DIVISOR, is_large_loss
 from chunksink.chunkbus.wording import counted
 from chunksink.ingest.codes import SOURCE_IN_ANOTHER_FILE
-from chunksink.ingest.discover import Discovery
+from chunksink.ingest.discover import Discovery, is_missing
 from chunksink.ingest.errors import IngestBrake
 from chunksink.ingest.options import Options
 from chunksink.ingest.roots import Roots
@@ -39,14 +41,20 @@ def reconcile(
     `only` is the one partition that the run may write; None means all. Raises IngestBrake if pruning would be unsafe.
     """
     db.create_function("has_vanished", 1, lambda name: discovery.has_vanished(name, roots.path_of(name), options))
+    db.create_function("is_gone", 1, cache(lambda name: _is_gone(roots.path_of(name))))
     for table in ("arrival", "departure", "stored"):
         db.execute(f"delete from {table}")
-    for statement in (_ORIGINS, _STORED, _SUPERSEDED_COPIES, _CHANGED, _MOVED, _LEAVING, _EMPTIED):
+    for statement in (_ORIGINS, _STORED, _SUPERSEDED_COPIES, _CHANGED, _MOVED, _LEAVING, _EMPTIED, _FORGET_GONE):
         db.execute(statement, {"only": only})
     if options.prune:
         _prune(db, options, discovery)
         return Missing(0, ())
     return _count_missing(db, options)
+
+
+def _is_gone(path: Path | None) -> bool:
+    """Whether a file no longer exists, though its folder does."""
+    return path is not None and is_missing(path) and not is_missing(path.parent)
 
 
 # Updates the origin (the file) of families that were read again unchanged: of several files, the last one counts. Also
@@ -80,14 +88,14 @@ where copies.partition <> stored.partition and (:only is null or copies.partitio
 """
 
 # Selects the drafts that count. A draft does not count if a later file has a draft of the same family, or if the stored
-# family is from a later file that this run did not read completely: that file may still have the family.
+# family is from a later file that exists, and that this run did not read completely: it may still have the family.
 _COUNTING = """
 not exists (select 1 from draft as later where later.family = draft.family and later.uri > draft.uri)
 and not exists (
   select 1 from source_family join source using (uri, tenant) left join found on found.uri = source_family.uri
   where source_family.family = draft.family and source_family.is_current
     and source_family.uri > draft.uri and source_family.uri = stored.origin
-    and (found.uri is null or not found.is_whole)
+    and (found.uri is null or not found.is_whole) and not is_gone(source_family.uri)
 )
 """
 
@@ -117,6 +125,13 @@ _EMPTIED = f"""
 insert or ignore into departure (partition, family, reason)
 select stored.partition, stored.family, '{EMPTIED}' from empty join stored using (family)
 where stored.origin <= empty.uri and not exists (select 1 from draft where draft.family = stored.family)
+"""
+
+# Files whose families another file now provides. If such a file comes back, it is read again.
+_FORGET_GONE = """
+delete from source where is_gone(uri) and uri in (
+  select stored.origin from arrival join stored using (family) where arrival.uri <> stored.origin
+)
 """
 
 # Families of this run's tenant that their file no longer contains. This is known if the file was read completely in
@@ -215,26 +230,24 @@ def _prune(db: sqlite3.Connection, options: Options, discovery: Discovery) -> No
 
 
 def mark_files_to_read(db: sqlite3.Connection, tenant: str | None) -> bool:
-    """Marks unchanged files for reading that may still contain a family that would be removed. Returns whether any do.
-
-    Such a family came from another file, but the unchanged file contained it too at its last reading.
+    """Marks unchanged files for reading that contained, at their last reading, a family of another file. They are read
+    if the family would be removed, or if the other file is gone. Returns whether there are any.
     """
     marked = db.execute(
         "update found set outcome = null, checksum = null where outcome = 'unchanged' and uri in ("
-        " select source_family.uri from departure join source_family using (family) join stored using (family)"
-        " where departure.target is null and source_family.is_current"
-        " and source_family.uri <> stored.origin and source_family.tenant = ?)",
+        " select source_family.uri from source_family join stored using (family) left join departure using (family)"
+        " where source_family.is_current and source_family.uri <> stored.origin and source_family.tenant = ?"
+        " and (departure.family is not null and departure.target is null or is_gone(stored.origin)))",
         [tenant or ""],
     )
     return marked.rowcount > 0
 
 
 def count_replaced_families(db: sqlite3.Connection) -> None:
-    """Records for each file how many of its families were replaced by those of a later file of this run."""
+    """Records for each file how many of its families do not count, because a later file has them."""
     db.execute(
         "update found set codes = json_set(codes, '$.' || :code, later.number) from ("
-        " select draft.uri, count(*) as number from draft"
-        " where exists (select 1 from draft as later where later.family = draft.family and later.uri > draft.uri)"
-        " group by draft.uri) as later where later.uri = found.uri",
+        " select draft.uri, count(*) as number from draft left join stored using (family)"
+        f" where not ({_COUNTING}) group by draft.uri) as later where later.uri = found.uri",
         {"code": SOURCE_IN_ANOTHER_FILE},
     )
