@@ -165,6 +165,15 @@ class HomeStatus:
         checked = verify.facts.get("sinks", {})
         return all(checked.get(name, {}).get("build") == sink.build for name, sink in self.sinks.items())
 
+    def is_compared_since(self, verify: RunRecord) -> bool:
+        """Whether each live build that this run did not read was compared later: by the rebuild that made it, or by a
+        round of spot checks that left out no source."""
+        checked = verify.facts.get("sinks", {})
+        others = [sink for name, sink in self.sinks.items() if checked.get(name, {}).get("build") != sink.build]
+        return all(
+            (sink.coverage.compared_since or "") > verify.started_at and not sink.coverage.leaves_out for sink in others
+        )
+
 
 def status(
     state: State,

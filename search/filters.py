@@ -22,6 +22,13 @@ from chunksink.sinks.reader import Filter, Sort, Value
 
 _WRITTEN = re.compile(r"\s*([A-Za-z_][\w.]*)\s*(>=|<=|=|>|<)(?!=)(.*)", re.DOTALL)
 _HOW = "write field=value, or field>=value, field<=value, field>value, field<value"
+_INSTEAD = {
+    "source": "path or filename",
+    "source_uri": "path or filename",
+    "file_path": "path",
+    "file_name": "filename",
+}
+"""Names of a source that people try to filter by, and the fields that can be filtered instead."""
 _DAY = 86_400
 _SECONDS = re.compile(r"-[0-9]{1,16}|[0-9]{1,3}|[0-9]{5,7}|[0-9]{9,16}")
 """Seconds since 1970. Four digits are a year, eight digits a day."""
@@ -228,7 +235,8 @@ def _known(name: str, known: Mapping[str, FilterField], fields: FieldSet) -> Fil
         raise InvalidFilter(f"{name!r:.100} is not the name of a field")
     if fields.get(name) is not None:
         raise InvalidFilter(f"{name} cannot be filtered: [fields.{name}] has filter = false")
-    near = suggestion(name.rpartition(".")[2], known)  # `metadata.topic`: suggest names similar to `topic`
+    last = name.rpartition(".")[2]  # `metadata.topic`: suggest names similar to `topic`
+    near = f" (did you mean {_INSTEAD[last]}?)" if last in _INSTEAD else suggestion(last, known)
     raise InvalidFilter(f"{name!r:.100} cannot be filtered{near}; these fields can: {', '.join(sorted(known))}")
 
 

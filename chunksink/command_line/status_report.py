@@ -73,7 +73,8 @@ def _verified(status: HomeStatus, run: RunRecord) -> ReportRow:
     result = results.get(run.status, "differences found")
     old = ", before the last sync: run it again" if run.started_at < (status.updated_at or "") else ""
     if not status.is_checked_by(run):
-        old = ", in builds that are not live now: run it again"
+        later = "; the live ones were compared later" if status.is_compared_since(run) else ": run it again"
+        old = f", in builds that are not live now{later}"
     return ReportRow("verified", f"{_minute(run.started_at)}: {result}{old}", "" if run.status in NO_DRIFT else "bad")
 
 

@@ -26,10 +26,13 @@ def hits_of(answer: Answer) -> tuple[SearchHit, ...]:
     return answer.hits
 
 
-def metadata_of(hit: SearchHit) -> dict[str, Any]:
+def metadata_of(hit: SearchHit, **framework_names: str) -> dict[str, Any]:
     """One dictionary, as frameworks expect: how the hit matched, the fields of its document (without the text), and at
     the same level its custom fields and other metadata. A custom field whose name is taken becomes
-    `fields.NAME`, and metadata whose name is taken becomes `metadata.NAME`."""
+    `fields.NAME`, and metadata whose name is taken becomes `metadata.NAME`.
+
+    `framework_names` are further names of fields, which the framework uses: `source="source_uri"`. A custom field or
+    other metadata of such a name comes first."""
     fields = hit.document.as_dict()
     for name in ("text", "fields", "fields_text", "metadata"):
         fields.pop(name, None)
@@ -38,7 +41,8 @@ def metadata_of(hit: SearchHit) -> dict[str, Any]:
     ours = {**fields, **about}
     hidden = {f"metadata.{name}": value for name, value in hit.metadata.items() if name in ours or name in hit.fields}
     hidden |= {f"fields.{name}": value for name, value in hit.fields.items() if name in ours}
-    return {**hidden, **hit.metadata, **hit.fields, **ours}
+    also = {name: fields[field] for name, field in framework_names.items() if field in fields}
+    return {**also, **hidden, **hit.metadata, **hit.fields, **ours}
 
 
 def text_of(hit: SearchHit) -> str:

@@ -29,7 +29,7 @@ _CALL_ARGUMENTS = ("k", "mode", "filters", "tenant")
 
 
 class ChunksinkRetriever(BaseRetriever):
-    """The best chunks for a query, each source once unless `collapse` is False."""
+    """The best `k` chunks for a query. With `collapse` each source is returned once, by its best chunk."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
@@ -39,7 +39,7 @@ class ChunksinkRetriever(BaseRetriever):
     mode: Mode | None = None
     filters: Any = None
     tenant: str | None = None
-    collapse: bool = True
+    collapse: bool = False
     context: int = 0
 
     def _get_relevant_documents(
@@ -57,7 +57,7 @@ class ChunksinkRetriever(BaseRetriever):
             context=self.context,
         )
         return [
-            Document(id=hit.document.id, page_content=text_of(hit), metadata=metadata_of(hit))
+            Document(id=hit.document.id, page_content=text_of(hit), metadata=metadata_of(hit, source="source_uri"))
             for hit in hits_of(answer)
         ]
 

@@ -13,6 +13,7 @@ from chunksink.chunkbus.manifest import Tombstone
 from chunksink.chunkbus.runlog import RunLog
 from chunksink.command_line.exits import Exit
 from chunksink.command_line.status_report import page_report
+from chunksink.rebuild import spot_check
 from chunksink.rebuild import state as state_module
 from chunksink.rebuild.errors import HomeLocked
 from chunksink.rebuild.locks import RebuildLock, held_locks, writing
@@ -233,6 +234,22 @@ def test_a_verify_before_the_last_sync_is_marked_as_older(shell: Shell) -> None:
     found = shell("status", "--json").json
     assert found["last_verify"]["started_at"] < found["updated_at"]
     assert "before the last sync" in shell("status").out
+
+
+def test_rebuild_after_a_verify_needs_no_other_one(quick_shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It compares every document before it goes live."""
+    shell = quick_shell
+    shell.synced(p1=[source("a.md", "a cat")])
+    assert shell("verify").code == Exit.OK
+    assert shell("rebuild").code == Exit.OK
+    out = shell("status").out
+    assert ("run it again" in out, "compared later" in out) == (False, True)
+    with monkeypatch.context() as patch:
+        patch.setattr(spot_check, "MAX_CHUNKS", 0)
+        assert "run it again" in shell("status").out, "spot checks may have left out the source"
+    assert shell("verify").code == Exit.OK
+    assert shell("rollback").code == Exit.OK
+    assert "run it again" in shell("status").out, "nothing has compared the former builds since"
 
 
 def test_the_last_reading_of_sources_is_shown(shell: Shell) -> None:

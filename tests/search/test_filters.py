@@ -357,6 +357,21 @@ def test_path_of_a_field_suggests_its_name() -> None:
         parse_filters(["metadata.project=apollo"], FIELDS)
 
 
+@pytest.mark.parametrize(
+    ("name", "field"),
+    [
+        ("source", "path or filename"),
+        ("source_uri", "path or filename"),
+        ("metadata.source", "path or filename"),
+        ("file_path", "path"),
+        ("file_name", "filename"),
+    ],
+)
+def test_name_of_a_source_suggests_the_fields_that_can_be_filtered(name: str, field: str) -> None:
+    with pytest.raises(InvalidFilter, match=re.escape(f"(did you mean {field}?)")):
+        as_filters({name: "a.md"})
+
+
 def test_option_of_a_field_that_can_be_filtered_needs_no_sync() -> None:
     for name, sync in (("open", ""), ("notes", ", and sync")):
         with pytest.raises(InvalidFilter, match=re.escape(f"sort = true in [fields.{name}]{sync}") + "$"):

@@ -32,7 +32,7 @@ class LegsIndex:
         mode: Mode | None = None,
         filters: FilterArgument = None,
         tenant: str | None = None,
-        collapse: bool = True,
+        collapse: bool,
         context: int = 0,
     ) -> Answer:
         self.tenants.append(tenant)

@@ -65,9 +65,29 @@ def test_document_has_its_text_and_source(legs: Legs) -> None:
 
 def test_copies_are_one_document(tmp_path: Path) -> None:
     with legs_over(tmp_path, [family(f"v{n}/a.md", "a moored boat") for n in range(2)]) as legs:
-        (document,) = ChunksinkRetriever(index=LegsIndex(legs), k=5).invoke("boat")
+        (document,) = ChunksinkRetriever(index=LegsIndex(legs), k=5, collapse=True).invoke("boat")
     (other,) = document.metadata["same_text"]
     assert {document.metadata["source_uri"], other["source_uri"]} == {"v0/a.md", "v1/a.md"}
+
+
+def test_k_counts_chunks_unless_sources_are_collapsed(tmp_path: Path) -> None:
+    with legs_over(tmp_path, [family("a.md", "a cat", "a cat and a mat", "the cat")]) as legs:
+        index = LegsIndex(legs)
+        assert len(ChunksinkRetriever(index=index, k=3).invoke("cat")) == 3
+        assert len(ChunksinkRetriever(index=index, k=3, collapse=True).invoke("cat")) == 1
+
+
+def test_document_has_its_source_by_the_name_that_langchain_uses(tmp_path: Path) -> None:
+    custom = FieldSet.of({"source": FieldOptions(path="metadata.origin")})
+    sources = [
+        family("a.md", "a cat"),
+        family("b.md", "a boat", metadata={"source": "their own"}),
+        family("c.md", "a levy", custom=custom, metadata={"origin": "a field"}),
+    ]
+    with legs_over(tmp_path, sources) as legs:
+        retriever = ChunksinkRetriever(index=LegsIndex(replace(legs, fields=custom)), k=1, mode="keyword")
+        found = [retriever.invoke(word)[0].metadata["source"] for word in ("cat", "boat", "levy")]
+    assert found == ["a.md", "their own", "a field"]
 
 
 @pytest.mark.promise(11)

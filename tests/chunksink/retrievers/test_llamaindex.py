@@ -17,6 +17,8 @@ from tests.search.support import family, legs_over
 from tests.support.bus import parent_of
 
 if TYPE_CHECKING:
+    from llama_index.core.vector_stores import MetadataFilters
+
     from chunksink.retrievers.llamaindex import ChunksinkRetriever
 
 HEADED = {"metadata": {"headings": ["Guide", "Part"]}}
@@ -38,12 +40,41 @@ def retriever(legs: Legs, **chosen: Any) -> ChunksinkRetriever:
     return ChunksinkRetriever(LegsIndex(legs), **chosen)
 
 
+@pytest.fixture(scope="module")
+def legs_of_tickets(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Legs]:
+    with legs_over(tmp_path_factory.mktemp("tickets"), TICKETS) as legs:
+        yield replace(legs, fields=CUSTOM)
+
+
+def filters_of(*conditions: tuple[str, Any, Any]) -> MetadataFilters:
+    """LlamaIndex's filters from keys, operators and values."""
+    from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
+
+    names = ("key", "operator", "value")
+    return MetadataFilters(filters=[MetadataFilter(**dict(zip(names, one, strict=True))) for one in conditions])
+
+
 def test_nodes_are_ordered_by_score(legs: Legs) -> None:
     found = retriever(legs, similarity_top_k=3).retrieve("cat number 4")
     assert len(found) == 3
     assert found[0].node.metadata["source_uri"] == "4.md"
     scores = [one.score or 0 for one in found]
     assert scores == sorted(scores, reverse=True)
+
+
+def test_top_k_counts_chunks_unless_sources_are_collapsed(tmp_path: Path) -> None:
+    with legs_over(tmp_path, [family("a.md", "a cat", "a cat and a mat", "the cat")]) as legs:
+        assert len(retriever(legs, similarity_top_k=3).retrieve("cat")) == 3
+        assert len(retriever(legs, similarity_top_k=3, collapse=True).retrieve("cat")) == 1
+
+
+def test_node_has_its_source_by_the_names_that_llamaindex_uses(tmp_path: Path) -> None:
+    sources = [family("docs/a.md", "a cat"), family("b.md", "a boat", metadata={"file_path": "their own", "path": "c"})]
+    with legs_over(tmp_path, sources) as legs:
+        nodes = [retriever(legs, mode="keyword").retrieve(word)[0].node for word in ("cat", "boat")]
+    names = [(node.metadata["file_path"], node.metadata["file_name"]) for node in nodes]
+    assert names[0] == ("docs/a.md", "a.md")
+    assert names[1] == ("their own", "c")
 
 
 def test_node_has_relations_and_shows_no_hashes(legs: Legs) -> None:
@@ -89,3 +120,52 @@ def test_nodes_have_custom_fields_and_metadata_and_filters_use_them(tmp_path: Pa
         (found,) = retriever(replace(legs, fields=CUSTOM), filters={"priority": 2}).retrieve("cat")
     metadata = {name: found.node.metadata[name] for name in ("priority", "due", "note")}
     assert metadata == {"priority": 2, "due": "2026-01-31T00:00:00Z", "note": "kept"}
+
+
+@pytest.mark.parametrize(
+    ("conditions", "found"),
+    [
+        ([("priority", "==", 2)], ["b.md"]),
+        ([("priority", "in", [1, 2])], ["a.md", "b.md"]),
+        ([("priority", ">", 1), ("priority", "<=", 2.5)], ["b.md"]),
+        ([("priority", ">=", 1), ("due", "<", "2026-03")], ["b.md"]),
+        ([("priority", "==", 1), ("due", "==", "2026-01")], []),
+        ([("filename", "in", ["a.md"]), ("priority", "<", 2)], ["a.md"]),
+    ],
+)
+def test_filters_of_llamaindex_are_conditions(
+    conditions: list[tuple[str, Any, Any]], found: list[str], legs_of_tickets: Legs
+) -> None:
+    nodes = retriever(legs_of_tickets, filters=filters_of(*conditions)).retrieve("cat")
+    assert sorted(node.node.metadata["source_uri"] for node in nodes) == found
+
+
+@pytest.mark.parametrize(
+    "conditions",
+    [
+        [("priority", "!=", 2)],
+        [("priority", "==", None)],
+        [("tags", "==", ["a", "b"])],
+        [("tags", "in", [])],
+        [("tags", "in", "a")],
+        [("tags", "==", "a"), ("tags", "==", "b")],
+    ],
+)
+def test_filter_of_llamaindex_without_equivalent_is_refused(
+    conditions: list[tuple[str, Any, Any]], legs_of_tickets: Legs
+) -> None:
+    with pytest.raises(InvalidQuestion, match="==, in, >=, <=, >, <"):
+        retriever(legs_of_tickets, filters=filters_of(*conditions))
+
+
+def test_filters_of_llamaindex_are_joined_by_and_only(legs_of_tickets: Legs) -> None:
+    from llama_index.core.vector_stores import FilterCondition, MetadataFilters
+
+    one = filters_of(("priority", "==", 1))
+    for filters in (
+        MetadataFilters(filters=one.filters, condition=FilterCondition.OR),
+        MetadataFilters(filters=one.filters, condition=FilterCondition.NOT),
+        MetadataFilters(filters=[one]),
+    ):
+        with pytest.raises(InvalidQuestion, match="AND"):
+            retriever(legs_of_tickets, filters=filters)
