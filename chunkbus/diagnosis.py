@@ -19,6 +19,15 @@ from chunksink.chunkbus import findings
 from chunksink.chunkbus.chunk import CHUNK_VERSION
 from chunksink.chunkbus.findings import Problem, Severity
 
+DATA_FILES = {
+    b"PAR1": 'Parquet file (write JSON instead: df.to_json(path, orient="records", lines=True))',
+    **{
+        bytes([0x80, protocol]): "Python pickle (write JSON instead, one record on each line)"
+        for protocol in range(2, 6)
+    },
+}
+"""Kinds of binary files of records, by their first bytes."""
+
 _TOLERANCE = timedelta(minutes=5)
 _KINDS = {type(None): "null", bool: "a boolean", float: "a number", str: "a string", list: "an array"}
 
@@ -77,6 +86,8 @@ def diagnose_json(data: bytes) -> Problem | None:
     """Why these bytes are not one clean JSON object; None if they are."""
     if data.startswith(b"\xef\xbb\xbf"):
         return Problem(findings.ENCODING, "begins with a byte order mark")
+    if (kind := next((kind for start, kind in DATA_FILES.items() if data.startswith(start)), None)) is not None:
+        return Problem(findings.ENCODING, f"is a {kind}, not JSON")
     if b"\x00" in data:
         return Problem(findings.ENCODING, f"contains a NUL byte at byte {data.index(0) + 1}")
     try:
@@ -118,7 +129,7 @@ def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"it contains {name}")
+    raise ValueError(f"it contains {name}; write null instead")
 
 
 def diagnose_fields(record: dict[str, Any], required: tuple[str, ...], type_: type[msgspec.Struct]) -> list[Problem]:

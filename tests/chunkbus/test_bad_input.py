@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import random
 import signal
 from collections.abc import Callable, Iterator
@@ -121,6 +122,22 @@ def test_line_that_is_no_object_is_named_in_words_of_json(line: bytes, kind: str
     problem = diagnose_json(line)
     assert problem is not None
     assert problem.detail == f"is not a JSON object but {kind}"
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "remedy"),
+    [
+        (b"PAR1\x15\x04\x15", findings.ENCODING, "df.to_json("),
+        (b"PAR1\x15\x00\x15", findings.ENCODING, "df.to_json("),
+        *((pickle.dumps({"a": 1}, protocol), findings.ENCODING, "pickle") for protocol in range(2, 6)),
+        (b'{"a": NaN}', findings.JSON_PARSE, "null"),
+    ],
+)
+def test_line_that_another_writer_left_is_explained_with_the_remedy(line: bytes, code: str, remedy: str) -> None:
+    problem = diagnose_json(line)
+    assert problem is not None
+    assert problem.code == code
+    assert remedy in problem.detail
 
 
 def test_integer_of_many_digits_is_explained_without_python() -> None:

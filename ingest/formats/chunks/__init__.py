@@ -11,7 +11,13 @@ from chunksink.ingest.codes import RECORD_FORM_UNKNOWN
 from chunksink.ingest.errors import RecordRefused
 from chunksink.ingest.family_groups import Draft, group_records
 from chunksink.ingest.formats.chunks import drafts
-from chunksink.ingest.formats.chunks.frameworks import SOURCES, find_text, framework_draft, looks_like_row
+from chunksink.ingest.formats.chunks.frameworks import (
+    SOURCES,
+    find_text,
+    framework_draft,
+    looks_like_row,
+    refuse_wrong_text,
+)
 from chunksink.ingest.formats.registry import Format, Match
 from chunksink.ingest.json_records import NumberedRecord
 from chunksink.ingest.model import Item, Source
@@ -58,6 +64,7 @@ def _draft(numbered: NumberedRecord, source: Source) -> Draft:
     form = form_of(numbered.record)
     if form is not None:
         return form(numbered, source)
+    refuse_wrong_text(numbered.record)
     fields = ", ".join(sorted(numbered.record)[:8])
     raise RecordRefused(
         RECORD_FORM_UNKNOWN,

@@ -22,7 +22,7 @@ NAMES = (
 _CHECKSUMS = ("provenance.source_checksum", "source.source_checksum", "source_checksum", "source.checksum")
 
 PARSER = ("chunk-records", "1")
-CANONICALIZER = ("chunksink-bridge", "5")
+CANONICALIZER = ("chunksink-bridge", "6")
 """Increase the version with any change of the field mapping."""
 
 

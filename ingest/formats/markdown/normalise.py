@@ -4,6 +4,7 @@ import codecs
 import re
 
 from chunksink.chunkbus.canonical import canonical_text
+from chunksink.chunkbus.diagnosis import DATA_FILES
 from chunksink.ingest.codes import CHUNKING_FAILED
 from chunksink.ingest.errors import SourceFailed
 
@@ -29,6 +30,7 @@ _KINDS = {
     b"\x1f\x8b": "gzip file",
     b"%PDF-": "PDF document",
     b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "pre-2007 Office document (save it as DOCX, XLSX or PPTX) or Outlook message",
+    **DATA_FILES,
 }
 """Kinds of binary files by their first bytes."""
 _MAIL = re.compile(

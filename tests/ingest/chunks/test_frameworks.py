@@ -1,8 +1,11 @@
 """Chunks as LangChain, LlamaIndex, Haystack and Unstructured save them."""
 
 import json
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -11,6 +14,7 @@ from chunksink.chunkbus.chunk import Record
 from chunksink.ingest import codes
 from chunksink.ingest.formats.chunks import ChunksFormat
 from chunksink.sinks.projection import project_family
+from tests.conftest import ROOT
 from tests.ingest.chunks.samples import framework_chunk
 from tests.ingest.reading import codes_of, fields_of, read_file, read_lines
 
@@ -141,6 +145,78 @@ def test_documents_when_the_export_has_other_ids_are_the_same(tmp_path: Path) ->
     assert exported("x", "a", "z") == first
 
 
+def hashes(families: Sequence[Sequence[Record]]) -> list[list[str]]:
+    return [[document.document_hash for document in project_family(chunks)] for chunks in families]
+
+
+def nameless(number: int) -> Record:
+    return framework_chunk(number, id=str(uuid4()), metadata={"page": number})
+
+
+def test_sources_when_only_random_ids_name_them_are_named_by_content(tmp_path: Path) -> None:
+    first, again = (read(tmp_path, nameless(0), nameless(1), nameless(1)) for _ in range(2))
+    assert [len(chunks) for chunks in first] == [1, 2]
+    assert hashes(again) == hashes(first)
+    references = [chunks[0]["provenance"]["source_ref"] for chunks in first]
+    assert all(re.fullmatch("document/[0-9a-f]{16}", reference) for reference in references)
+    edited = read(tmp_path, nameless(0), nameless(2))
+    assert hashes(edited)[0] == hashes(first)[0]
+    assert edited[1][0]["parent_id"] not in {chunks[0]["parent_id"] for chunks in first}
+
+
+@pytest.mark.parametrize("has_hash", [True, False])
+def test_sources_when_documents_of_llama_index_have_random_ids_are_named_by_content(
+    tmp_path: Path, has_hash: bool
+) -> None:
+    schema = pytest.importorskip("llama_index.core.schema")
+
+    def exported(*texts: str) -> list[list[Record]]:
+        nodes = []
+        for text in texts:
+            related = schema.Document(text=text, metadata={"author": "Ann"}).as_related_node_info()
+            for part in text.split():
+                node = schema.TextNode(text=part, metadata={"author": "Ann"})
+                node.relationships[schema.NodeRelationship.SOURCE] = related
+                nodes.append(node)
+            related.hash = related.hash if has_hash else None
+        return read(tmp_path, *(node.to_json().encode() for node in nodes))
+
+    first, again, edited = exported("a b", "c d"), exported("a b", "c d"), exported("a b", "c e")
+    assert [len(chunks) for chunks in first] == ([2, 2] if has_hash else [1] * 4)
+    assert hashes(again) == hashes(first)
+    parents, others = ({chunks[0]["parent_id"] for chunks in families} for families in (first, edited))
+    assert len(parents & others) == len(first) - 1
+    assert not any("source_uri" in chunks[0]["provenance"] for chunks in first)
+
+
+@pytest.mark.parametrize(
+    "own_id",
+    ["row-7", "9e107d9d372b4826b81d3542a419d6d6", "5ef1d111-7721-5047-8c1a-d825991d7d37", "ab" * 32],
+)
+def test_sources_when_ids_are_not_random_are_named_by_them(tmp_path: Path, own_id: str) -> None:
+    [[chunk]] = read(tmp_path, framework_chunk(id=own_id, metadata={}))
+    assert chunk["provenance"]["source_ref"] == own_id
+    related = {"relationships": {"1": {"node_id": own_id, "hash": "cd" * 32}}}
+    [[chunk]] = read(tmp_path, framework_chunk(id=str(uuid4()), metadata={}, **related))
+    assert chunk["provenance"]["source_uri"] == own_id
+
+
+def test_ids_when_only_metadata_changes_stay(tmp_path: Path) -> None:
+    def exported(date: str) -> list[Record]:
+        about = {"source": "docs/cat.md", "last_modified_date": date}
+        [chunks] = read(
+            tmp_path,
+            *(framework_chunk(metadata={**about, "page": page}) for page in range(2)),
+            framework_chunk(1, metadata=about),
+        )
+        return chunks
+
+    before, after = exported("2026-01-01"), exported("2026-02-02")
+    assert [chunk["chunk_id"] for chunk in after] == [chunk["chunk_id"] for chunk in before]
+    assert len({chunk["chunk_id"] for chunk in before}) == 3
+    assert {chunk["metadata"]["last_modified_date"] for chunk in after} == {"2026-02-02"}
+
+
 def test_ids_and_page_labels_when_they_are_odd_are_accepted(tmp_path: Path) -> None:
     records = [framework_chunk(number, id=number, metadata={"page_label": label}) for number, label in enumerate("0x")]
     families = read(tmp_path, *records)
@@ -173,8 +249,34 @@ def test_ids_when_tenants_differ_differ(tmp_path: Path) -> None:
         ({"text": "x", "metadata": {"source": "a"}, "source": {}}, codes.RECORD_FORM_UNKNOWN),
         (framework_chunk(metadata={}), findings.FIELD_MISSING),
         (framework_chunk(page_content=" "), codes.SOURCE_EMPTY),
+        (framework_chunk(page_content=None), codes.SOURCE_EMPTY),
+        ({"lc": 1, "kwargs": framework_chunk(page_content=None)}, codes.SOURCE_EMPTY),
+        ({"text": None, "metadata": {"source": "a"}}, codes.SOURCE_EMPTY),
+        (framework_chunk(page_content=["x"]), findings.WRONG_TYPE),
+        ({"lc": 1, "kwargs": framework_chunk(page_content=7)}, findings.WRONG_TYPE),
+        ({"text": {"en": "x"}, "metadata": {"source": "a"}}, findings.WRONG_TYPE),
     ],
 )
 def test_read_when_a_record_lacks_something_refuses_it(tmp_path: Path, record: Record, code: str) -> None:
     families, [notice] = read_lines(FORMAT, tmp_path, [record])
     assert (families, notice.code) == ([], code)
+
+
+def test_read_when_one_of_two_texts_is_null_takes_the_other(tmp_path: Path) -> None:
+    [[chunk]] = read(tmp_path, {"content": None, "meta": {}, "text": "x", "metadata": {"source": "a.md"}})
+    assert (chunk["text"], chunk["provenance"]["source_uri"]) == ("x", "a.md")
+
+
+def test_exporters_of_the_page_write_chunks_with_a_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("langchain_core")
+    pytest.importorskip("llama_index.core")
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs" / "formats" / "chunks.md").read_text(encoding="utf-8")
+    programs = re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    assert len(programs) == 2
+    for program in programs:
+        exec(program, {})
+    for name in ("langchain.jsonl", "llamaindex.jsonl"):
+        [[chunk]], notices = read_file(FORMAT, tmp_path / "exports" / name)
+        assert notices == []
+        assert chunk["provenance"]["source_uri"] == "docs/cat.md"

@@ -87,6 +87,8 @@ KINDS = {
     b"\x1f\x8b\x08": "gzip file",
     b"%PDF-1.7\n": "PDF document",
     b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "pre-2007 Office document .*DOCX",
+    b"PAR1": r"Parquet file .*df\.to_json",
+    b"\x80\x04\x95": "Python pickle .*JSON",
 }
 SEPARATORS = ["\x0b", "\x0c", "\x85", "\u2028", "\u2029"]
 
