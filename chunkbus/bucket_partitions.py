@@ -64,6 +64,10 @@ class BucketRoot(BusRoot):
         return any(next(self.storage.entries(folder), None) for folder in ("manifest", "canonical"))
 
     @property
+    def how_to_find(self) -> str:
+        return "Correct the bucket or prefix, in the settings or with --chunks"
+
+    @property
     def how_to_create_empty(self) -> str:
         return f"write an empty object {self.address}/manifest/kept"
 

@@ -94,6 +94,11 @@ class BusRoot(ABC):
 
     @property
     @abstractmethod
+    def how_to_find(self) -> str:
+        """For messages: what to do if the chunks of an index are not here."""
+
+    @property
+    @abstractmethod
     def how_to_create_empty(self) -> str:
         """For messages: how to create a root without partitions."""
 

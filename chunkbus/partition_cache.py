@@ -77,9 +77,11 @@ class PartitionCache:
             path.unlink(missing_ok=True)
         return file
 
-    def clear(self) -> None:
-        """Removes all copies."""
+    def clear(self) -> bool:
+        """Removes all copies. Returns whether there were any."""
+        had_copies = self._folder.is_dir()
         shutil.rmtree(self._folder, ignore_errors=True)
+        return had_copies
 
     @contextmanager
     def spool(self) -> Iterator[Path]:

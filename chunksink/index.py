@@ -19,7 +19,6 @@ from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
 from weakref import finalize
 
-from chunksink.chunkbus.partition_cache import FOLDER, PartitionCache
 from chunksink.chunkbus.runlog import RunLog
 from chunksink.doctor import Check, examine
 from chunksink.embeddings.encoder import Vectors
@@ -32,7 +31,7 @@ from chunksink.rebuild.catalog import RetireReport
 from chunksink.rebuild.explain import Explanation, why
 from chunksink.rebuild.flip import roll_back
 from chunksink.rebuild.forecast import Forecast, plan
-from chunksink.rebuild.forget import ForgetReport, forget
+from chunksink.rebuild.forget import ForgetReport, forget, forgetting_copies
 from chunksink.rebuild.rebuild import RebuildOptions, rebuild
 from chunksink.rebuild.report import RunReport
 from chunksink.rebuild.session import Session, Stage
@@ -300,13 +299,14 @@ class Index(AbstractContextManager["Index", None]):
 
     def forget(self, name: Path | str, *, tenant: str | None = None, every: bool = False) -> ForgetReport:
         """Erase a source from every build, the cache, dead letters and run records. If several sources have this
-        name, `tenant` chooses one and `every` chooses all. The bus may be missing."""
-        with self._session("forget", reads_chunks=False, makes_home=False) as session:
+        name, `tenant` chooses one and `every` chooses all. The bus may be missing. Without an index, copies of the
+        chunks of a bucket are removed before NoGeneration is raised."""
+        home = self.config.home_path
+        with forgetting_copies(home), self._session("forget", reads_chunks=False, makes_home=False) as session:
             # A rebuild under way would write the source again, from what it has read.
             with session.rebuild_lock.at_start(), session.lock.at_start():
                 session.refresh()
                 report = forget(session, os.fspath(name), tenant=tenant, every=every)
-                PartitionCache(self.config.home_path / FOLDER).clear()
             session.log.finish("ok", documents=sum(report.documents.values()), vectors=report.vectors)
             return report
 

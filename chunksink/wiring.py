@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
-from chunksink.chunkbus.errors import ChunksinkError, NotABusRoot
+from chunksink.chunkbus.errors import ChunksinkError, NotABusRoot, StorageError
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.runlog import RunLog
 from chunksink.chunkbus.wording import counted
@@ -68,9 +68,8 @@ def open_session(
     from chunksink.rebuild.session import Session
 
     require_configured(config, only)
-    root, home = config.bus, config.home_path
-    if reads_chunks:
-        require_chunks(root, home)
+    home = config.home_path
+    root = require_chunks(config, command) if reads_chunks else config.bus
     if not makes_home:
         with State.existing(home):
             pass
@@ -119,9 +118,23 @@ def open_intake(config: Config, state: State, log: RunLog | None = None, workers
     )
 
 
-def require_chunks(root: BusRoot, home: Path) -> BusRoot:
+def require_chunks(config: Config, command: str) -> BusRoot:
     """Returns the bus root. Raises InvalidBus if its folder is gone and had partitions before, and NotABusRoot if it
-    never had any, or if the path cannot be a bus root, such as a file."""
+    never had any, or if the path cannot be a bus root, such as a file.
+
+    If the storage fails, an existing home gets a record of the failed run, so that monitoring notices it.
+    """
+    home = config.home_path
+    try:
+        return _existing_chunks(config.bus, home)
+    except StorageError:
+        if not (home / "state.db").exists():
+            raise
+        with RunLog(home, command):
+            raise
+
+
+def _existing_chunks(root: BusRoot, home: Path) -> BusRoot:
     try:
         return root.require()
     except NotABusRoot as error:
@@ -130,9 +143,9 @@ def require_chunks(root: BusRoot, home: Path) -> BusRoot:
             known = [] if root.mistake else Catalog(state).known_partitions()
         if known:
             raise InvalidBus(
-                f"no chunks at {root.address}, which had {counted(len(known), 'partition')}; the index is unchanged. "
-                "Bring the folder back, or name it with --chunks DIR. To remove all partitions: "
-                f"{root.how_to_create_empty}, then `chunksink retire-partition KEY` for each"
+                f"no chunks at {root.address}, but the index was made from {counted(len(known), 'partition')}; it is "
+                f"unchanged. {root.how_to_find}. To remove all partitions: {root.how_to_create_empty}, then "
+                "`chunksink retire-partition KEY` for each"
             ) from error
         raise
 

@@ -4,17 +4,19 @@ The chunks themselves are not changed. While they contain the source, the next s
 partitions.
 """
 
-from collections.abc import Collection, Iterable, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 import orjson
 
 from chunksink.chunkbus.identity import family_key, resolve_parent_id, unicode_forms
+from chunksink.chunkbus.partition_cache import FOLDER, PartitionCache
 from chunksink.chunkbus.store import rewrite, write_transaction
-from chunksink.rebuild.errors import SeveralSources, UnknownSource
+from chunksink.rebuild.errors import NoGeneration, NothingBuilt, SeveralSources, UnknownSource
 from chunksink.rebuild.families import label_of
 from chunksink.rebuild.family_versions import decide
 from chunksink.rebuild.ownership import orphans
@@ -103,6 +105,7 @@ def forget(session: Session, name: str, *, tenant: str | None = None, every: boo
                 scrubbed.scrub()
     lines = blank(session.state.home, ids | families | {name})
     still_in = _erase_records(session, families)
+    PartitionCache(session.state.home / FOLDER).clear()
     return ForgetReport(
         families=tuple(sorted(families)),
         documents=documents,
@@ -112,6 +115,21 @@ def forget(session: Session, name: str, *, tenant: str | None = None, every: boo
         still_in=still_in,
         not_asked=not_asked,
     )
+
+
+@contextmanager
+def forgetting_copies(home: Path) -> Iterator[None]:
+    """Remove the copies of a bucket's chunks if the block finds no index: an `ingest` leaves them, too. NoGeneration
+    then reports both."""
+    try:
+        yield
+    except NothingBuilt as error:
+        if not PartitionCache(home / FOLDER).clear():
+            raise
+        raise NoGeneration(
+            f"no index in {home.absolute()}, but copies of chunks, which were removed. Its ledger `ingest.db` and its "
+            "records in `runs` may still name the source: delete them while no run is under way"
+        ) from error
 
 
 def _open_builds(session: Session, stack: ExitStack) -> tuple[dict[str, Build], dict[str, str]]:

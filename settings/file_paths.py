@@ -1,11 +1,12 @@
 """Resolves paths in a configuration file: relative ones from the file's folder, and `~` to the user's home."""
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from chunksink.chunkbus.storage import is_bucket
+from chunksink.chunkbus.storage import BUCKET_SCHEMES, is_bucket
 
 SETTINGS_FILE = "meilisearch-settings.json"
 
@@ -13,6 +14,9 @@ _FOLDERS = ("chunks", "home", "model_cache")
 _BUS_FOLDERS = ("canonical", "manifest", "links")
 _SINK_PATHS = ("folder", "settings_file")
 _RAY_PATHS = ("segments",)
+_ONE_SLASH = re.compile(rf"(?P<scheme>{'|'.join(BUCKET_SCHEMES)}):/(?!/)", re.IGNORECASE)
+"""The beginning of a mistyped address, which would otherwise name a folder `s3:`. `pathlib` also shortens addresses to
+this form."""
 _Change = Callable[[str], str]
 
 
@@ -64,8 +68,10 @@ def folder_inside_bus(chunks: str, home: str, sinks: Mapping[str, Mapping[str, A
 
 def wrong_address(chunks: str, home: str) -> tuple[str, str] | None:
     """The setting with an unusable address (`chunks` or `home`), and a message about it."""
-    if "://" in home:
+    if "://" in home or _ONE_SLASH.match(home):
         return "home", "`home` must be a local folder; `chunks` can be in object storage"
+    if mistyped := _ONE_SLASH.match(chunks):
+        return "chunks", f"`chunks`: an address in object storage has two slashes: {mistyped['scheme']}://BUCKET/PREFIX"
     if "://" not in chunks:
         return None
     from chunksink.chunkbus.bucket import checked_address
@@ -123,4 +129,5 @@ def _replaced(values: Any, names: tuple[str, ...], change: _Change) -> Any:
     if not isinstance(values, Mapping):
         return values
     found = {name: value for name in names if isinstance(value := values.get(name), str)}
-    return {**values, **{name: change(value) for name, value in found.items() if value and "://" not in value}}
+    paths = {name: value for name, value in found.items() if value and "://" not in value}
+    return {**values, **{name: change(value) for name, value in paths.items() if not _ONE_SLASH.match(value)}}

@@ -14,7 +14,8 @@ MAX_WAIT_SECONDS = 60.0
 _GATHER_SECONDS = 0.5
 """How long to wait for more commits after the first."""
 _PAUSE_FACTOR = 20
-"""The shortest pause after a check, in multiples of its duration: checking 100,000 partitions takes a moment."""
+"""The pause after a check is at least this many times as long as the check, but at most MAX_WAIT_SECONDS: checking
+100,000 partitions takes a moment."""
 
 _Files = frozenset[object]
 
@@ -59,11 +60,13 @@ class BusWatch:
     def __iter__(self) -> Iterator[None]:
         self._root.prepare()
         while True:
-            started = time.monotonic()
+            started = self._clock()
             if self.is_due():
                 yield
-                started = time.monotonic()
-            self._sleep(max(self._root.poll_seconds, _PAUSE_FACTOR * (time.monotonic() - started)))
+                started = self._clock()
+            # A failed check may have waited for an answer for minutes. That is no reason to wait longer.
+            pause = 0.0 if self._is_gone else min(_PAUSE_FACTOR * (self._clock() - started), MAX_WAIT_SECONDS)
+            self._sleep(max(self._root.poll_seconds, pause))
 
     def is_due(self) -> bool:
         """Check once. Commits at about the same time count as one."""

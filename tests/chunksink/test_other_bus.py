@@ -6,6 +6,8 @@ import pytest
 
 from chunksink.command_line.commands import sync
 from chunksink.command_line.exits import Exit
+from chunksink.index import Index
+from chunksink.rebuild.errors import OtherHome
 from chunksink.rebuild.state import State
 from tests.chunksink.shell import Shell
 from tests.support.bus import commit, source
@@ -33,6 +35,18 @@ def test_bus_without_any_known_partition_is_refused_before_it_is_read(
         assert named in ended.err
     with State.existing(replaced.home) as state:
         assert state.db.execute("select key from partition order by key").fetchall() == [("p1",), ("p2",)]
+
+
+def test_watch_ends_after_another_home_has_taken_over_the_index(
+    quick_shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def displaced(*_: object, **__: object) -> None:
+        raise OtherHome("made by another home")
+
+    synced = quick_shell.synced(p1=[A])
+    monkeypatch.setattr(Index, "sync", displaced)
+    monkeypatch.setattr(sync, "_sleep", lambda _seconds: pytest.fail("the watch goes on"))
+    assert synced("sync", "--watch").code == Exit.USAGE
 
 
 def test_replaced_partitions_are_read_after_the_old_ones_were_retired(replaced: Shell) -> None:

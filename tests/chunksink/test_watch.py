@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from chunksink.chunkbus.errors import StorageError
 from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.command_line.watch import BusWatch
 
@@ -123,3 +124,38 @@ def test_missing_folder_is_reported_once_and_watched_until_it_returns(watched: W
     assert str(watched.root.manifests) in report
     watched.root.manifests.mkdir(parents=True)
     assert watched.is_due()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "fails", "pause"), [(0, False, 0.5), (2, False, 40), (240, False, 60), (240, True, 0.5)]
+)
+def test_pause_after_a_check_is_limited_and_does_not_follow_a_failed_check(
+    seconds: float, fails: bool, pause: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The storage answers after some seconds, or fails after them."""
+    (tmp_path / "canonical").mkdir()
+    root, now, pauses = FolderRoot(tmp_path), [0.0], list[float]()
+
+    class Ended(Exception):
+        pass
+
+    def rest(wanted: float) -> None:
+        pauses.append(wanted)
+        if len(pauses) == 2:
+            raise Ended
+
+    watch = BusWatch(root, lambda _: None, clock=lambda: now[0], sleep=rest)
+    steps = iter(watch)
+    next(steps)
+    committed = root.committed
+
+    def late() -> frozenset[object]:
+        now[0] += seconds
+        if fails:
+            raise StorageError("unreachable")
+        return committed()
+
+    monkeypatch.setattr(root, "committed", late)
+    with pytest.raises(Ended):
+        next(steps)
+    assert pauses == [root.poll_seconds, pause]

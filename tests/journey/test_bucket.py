@@ -1,5 +1,6 @@
 """From documents to a searchable index, with the chunks in a real bucket."""
 
+import json
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,6 +17,7 @@ from chunksink.ingest.errors import IngestBusy
 from chunksink.ingest.options import Options
 from chunksink.ingest.roots import Roots
 from chunksink.ingest.run import ingest
+from chunksink.rebuild.run_records import past_runs
 from tests.conftest import ROOT
 from tests.engines.servers import S3Server
 from tests.faults.proxy import Proxy
@@ -95,6 +97,27 @@ def test_denied_bucket_ends_the_run_and_changes_nothing(
     variables = s3_server.variables() | {"CHUNKSINK_CHUNKS": bucket, "AWS_SECRET_ACCESS_KEY": "wrong"}
     arguments = [command, "a.md"] if command == "ingest" else [command]
     assert chunksink(tmp_path, *arguments, **variables).code == Exit.ENGINE
+    if command == "sync":  # the first one: it makes no home
+        assert [file.name for file in tmp_path.iterdir()] == ["a.md"]
+
+
+@pytest.mark.parametrize("command", ["sync", "sync --watch", "rebuild"])
+def test_denied_bucket_of_an_index_is_a_failed_run(
+    command: str, bucket: str, s3_server: S3Server, tmp_path: Path
+) -> None:
+    commit(BusRoot.at(bucket, tmp_path / "writer"), "p", source("a.md", "one"))
+    variables = s3_server.variables() | {"CHUNKSINK_CHUNKS": bucket, "CHUNKSINK_SINKS": "fts"}
+    assert chunksink(tmp_path, "sync", **variables).code == Exit.OK
+    denied = variables | {"AWS_SECRET_ACCESS_KEY": "wrong"}
+    assert chunksink(tmp_path, *command.split(), **denied).code == Exit.ENGINE
+    [failed, first] = list(past_runs(tmp_path / ".chunksink"))
+    assert (failed.command, failed.status, failed.error) == (command.split()[0], "failed", "StorageDenied")
+    assert first.status == "ok"
+    checked = chunksink(tmp_path, "status", "--check", "--json", **variables)
+    assert [problem["code"] for problem in checked.json["problems"]] == ["run_failed"]
+    # A wrong prefix is no failed run.
+    assert chunksink(tmp_path, "sync", **variables | {"CHUNKSINK_CHUNKS": f"{bucket}x"}).code == Exit.INVALID_INPUT
+    assert len(list(past_runs(tmp_path / ".chunksink"))) == 2
 
 
 def test_bucket_whose_partitions_are_gone_is_held(bucket: str, s3_server: S3Server, tmp_path: Path) -> None:
@@ -105,7 +128,8 @@ def test_bucket_whose_partitions_are_gone_is_held(bucket: str, s3_server: S3Serv
     for folder in ("canonical", "manifest"):
         for entry in root.storage.entries(folder):
             root.storage.remove(f"{folder}/{entry.name}")
-    assert chunksink(tmp_path, "sync", **variables).code == Exit.INVALID_INPUT
+    ended = chunksink(tmp_path, "sync", **variables)
+    assert (ended.code, "--chunks DIR" in ended.err) == (Exit.INVALID_INPUT, False)
     root.storage.write("manifest/kept", b"")
     assert chunksink(tmp_path, "retire-partition", "p", **variables).code == Exit.OK
 
@@ -187,3 +211,47 @@ def test_forget_removes_the_copies_of_partitions(bucket: str, s3_server: S3Serve
     assert chunksink(tmp_path, "forget", "a.md", **variables).code == Exit.OK
     for file in (tmp_path / ".chunksink").rglob("*"):
         assert not file.is_file() or b"quokka" not in file.read_bytes()
+
+
+def test_forget_without_an_index_removes_the_copies_of_partitions(
+    bucket: str, s3_server: S3Server, tmp_path: Path
+) -> None:
+    (tmp_path / "a.md").write_text("# A\n\nA quokka.\n", encoding="utf-8")
+    variables = s3_server.variables() | {"CHUNKSINK_CHUNKS": bucket}
+    assert chunksink(tmp_path, "ingest", "a.md", **variables).code == Exit.OK
+    copies = tmp_path / ".chunksink" / "partitions"
+    assert list(copies.iterdir()) != []
+    for removed in ("copies of chunks", "sync"):  # the second time there is nothing to remove
+        ended = chunksink(tmp_path, "forget", "a.md", **variables)
+        assert (ended.code, removed in ended.err, copies.exists()) == (Exit.USAGE, True, False)
+        assert f"no index in {tmp_path / '.chunksink'}" in ended.err
+
+
+def test_erased_source_is_gone_from_the_bucket_after_its_earlier_versions_are_deleted(
+    bucket: str, s3_server: S3Server, tmp_path: Path
+) -> None:
+    """The steps of docs/object-storage.md."""
+    (tmp_path / "notes").mkdir()
+    for name, text in (("a.md", "A quokka."), ("b.md", "A boat.")):
+        (tmp_path / "notes" / name).write_text(f"# A\n\n{text}\n", encoding="utf-8")
+    variables = s3_server.variables() | {"CHUNKSINK_CHUNKS": bucket, "CHUNKSINK_SINKS": "fts"}
+    assert chunksink(tmp_path, "ingest", "notes", "--sync", **variables).code == Exit.OK
+    (tmp_path / "notes" / "a.md").unlink()
+    assert chunksink(tmp_path, "ingest", "notes", "--prune", "--sync", **variables).code == Exit.OK
+    forgotten = chunksink(tmp_path, "forget", "notes/a.md", "--json", **variables)
+    assert forgotten.code == Exit.OK
+    assert "canonical/KEY.SHA256.jsonl" in forgotten.json["out_of_reach"]
+    storage = open_storage(bucket)
+    named = {
+        json.loads(storage.read(f"manifest/{entry.name}"))["checksums"]["chunks_file"].removeprefix("sha256:")
+        for entry in storage.entries("manifest")
+    }
+    earlier = [entry.name for entry in storage.entries("canonical") if entry.name.split(".")[-2] not in named]
+    assert earlier != []
+    for name in earlier:
+        storage.remove(f"canonical/{name}")
+    for folder in ("canonical", "manifest", "links"):
+        for entry in storage.entries(folder):
+            assert b"quokka" not in storage.read(f"{folder}/{entry.name}")
+    for command in ("validate", "sync", "verify"):
+        assert chunksink(tmp_path, command, **variables).code == Exit.OK

@@ -182,6 +182,16 @@ def test_field_that_is_a_list_cannot_be_sorted_by() -> None:
         load_config({"fields": {"labels": {"type": "int"}}}, environment={})
 
 
+@pytest.mark.parametrize("address", ["s3:/bucket/prefix", "GS:/bucket", Path("az://container/prefix")])
+def test_address_with_one_slash_is_refused_with_the_right_form(address: str | Path, tmp_path: Path) -> None:
+    scheme = str(address).partition(":")[0]
+    for flags, toml in (({"chunks": address}, ""), ({}, f"chunks = '{address}'\n")):
+        with pytest.raises(ConfigError, match=f"`chunks`.* {scheme}://BUCKET/PREFIX"):
+            load(tmp_path, toml, **flags)
+    with pytest.raises(ConfigError, match="`home`"):
+        load(tmp_path, "", home=address)
+
+
 @pytest.mark.parametrize("place", ["", "s3://bucket/segments"])
 def test_segments_are_in_the_home_or_the_named_place(place: str, tmp_path: Path) -> None:
     named = {"ray": {"segments": place}} if place else {}

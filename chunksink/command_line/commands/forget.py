@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 _OUT_OF_REACH = (
     "Not erased: the chunks themselves, backups, copies and exports of the cache, damaged caches that were set aside, "
     "and builds on servers or in folders that the configuration no longer names.",
+    "If the chunks are in a bucket, earlier versions of partitions stay there for a day or longer: delete the objects "
+    "`canonical/KEY.SHA256.jsonl` that no manifest names. Every machine that syncs or ingests has copies of chunks in "
+    "`partitions` of its home: run `chunksink forget` there, too, or delete that folder.",
     "Engines keep deleted rows for a while: Chroma keeps texts in its log and vectors in its index, and Meilisearch "
     "keeps rows until it reuses their pages. Running `chunksink rebuild` twice replaces all builds, and so removes "
     "these rows.",
@@ -38,7 +41,8 @@ def command(shared: SharedOptions, source: str, tenant: str | None, every: bool,
     First remove the source from the chunks, with a tombstone or by rewriting its partition: otherwise the next sync
     restores it. SOURCE is a parent_id, family key, document_id, or the name that `chunksink search` shows. If it names
     several sources, such as the same file of two tenants, choose with --tenant, the family key or --every. Its
-    earlier versions are erased, too, even if the source is no longer in the index.
+    earlier versions are erased, too, even if the source is no longer in the index. Local copies of the chunks of a
+    bucket are removed, also if there is no index; the exit code is then 2.
 
     Keyword builds are rewritten, which needs the same disk space again. Exits with 3 if the chunks still contain the
     source or are missing, with 5 if a sink does not answer, even one that is no longer configured.

@@ -23,7 +23,7 @@ from chunksink.command_line.output import note
 from chunksink.command_line.progress import ALIVE, STARTED, notify
 from chunksink.command_line.summary import exit_code, print_report
 from chunksink.command_line.watch import BusWatch
-from chunksink.rebuild.errors import OtherBus
+from chunksink.rebuild.errors import OtherBus, OtherHome
 from chunksink.settings.config import Config
 from chunksink.wiring import require_chunks
 
@@ -126,8 +126,9 @@ def _metrics_served(config: Config, host: str, port: int | None) -> Iterator[Non
 
 
 def _watch(index: "Index", as_json: bool, options: dict[str, Any]) -> None:
-    """Sync until Ctrl-C. Errors are printed; after a temporary one, sync again."""
-    root = require_chunks(index.config.bus, index.config.home_path)
+    """Sync until Ctrl-C. Errors are printed; after a temporary one, sync again. Wrong chunks, or an index that another
+    home has taken over, end the watch."""
+    root = require_chunks(index.config, "sync")
     note(f"watching {root.address}/manifest; Ctrl-C ends it")
     notify(STARTED)
     watch = BusWatch(root, note, sleep=_sleep)
@@ -138,7 +139,7 @@ def _watch(index: "Index", as_json: bool, options: dict[str, Any]) -> None:
                 print_report(report, as_json=as_json)
                 code = exit_code(report, strict=options["strict"])
         except Refusal as refusal:
-            if isinstance(refusal.__cause__, OtherBus):
+            if isinstance(refusal.__cause__, OtherBus | OtherHome):
                 raise
             refusal.show()
             if as_json:
