@@ -108,7 +108,7 @@ def test_sync_of_a_split_family_names_its_source_and_the_command_that_finds_the_
         quick_shell.commit(key, [chunk])
     ended = quick_shell("sync")
     assert (ended.code, ended.err.count(FAMILY_SPLIT), ended.err.count("'a.md'")) == (Exit.INVALID_INPUT, 2, 2)
-    assert "`chunksink validate` shows the remedies, and whether another partition" in ended.err
+    assert "the partitions among which a family is split" in ended.err
 
 
 def test_the_first_sync_begins_with_what_is_valid_unless_it_is_strict(quick_shell: Shell) -> None:
