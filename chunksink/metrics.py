@@ -6,8 +6,10 @@ Labels have few values: sinks, stages, commands, modes. No metric contains a tex
 import os
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from time import time
 
@@ -20,17 +22,20 @@ from chunksink import __version__
 from chunksink.live import SEARCH_ERRORS
 from chunksink.notifications import COMMANDS
 from chunksink.rebuild.errors import NoGeneration
-from chunksink.rebuild.freshness import NO_DRIFT, freshness
-from chunksink.rebuild.run_records import RunRecord, past_runs
+from chunksink.rebuild.freshness import NO_DRIFT, NO_FAILURES, Freshness, freshness
+from chunksink.rebuild.run_records import RunRecord, newest_run, only_ingests, past_runs
 from chunksink.rebuild.state import State
-from chunksink.rebuild.status import BuildStatus, HomeStatus
+from chunksink.rebuild.status import BuildStatus, HomeStatus, failures_of
 from chunksink.search.page.site import SEARCH_PROBLEMS, SearchProblem
+from chunksink.search.page.workers import in_daemon_thread
 from chunksink.search.question import MODES, Mode
 from chunksink.settings.config import Config
 from chunksink.wiring import status_of
 
 _DONE = ("ok", "refused", "held", "behind", "drift", "failures")
 """Statuses of runs that were able to do their work."""
+_CHUNKS_SECONDS = 5.0
+"""How long a scrape waits for the list of the partitions. `serve` answers a scrape within eight seconds."""
 _LATENCIES = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _SINK_METRICS: tuple[tuple[str, str, Callable[[BuildStatus], float]], ...] = (
     ("families_indexed", "Sources that the engine has confirmed.", lambda build: build.families),
@@ -38,52 +43,60 @@ _SINK_METRICS: tuple[tuple[str, str, Callable[[BuildStatus], float]], ...] = (
     ("documents_refused", "Documents that the engine refused.", lambda build: build.refused),
     ("families_pending", "Sources that the next sync compares, writes or removes.", lambda build: build.pending),
 )
+_Known = tuple[HomeStatus, Freshness, float]
+"""With the time to which the ages belong."""
 _Values = float | Mapping[str, float] | Mapping[tuple[str, str], float]
 
 
 class HomeCollector(Collector):
-    """Reads the home at every scrape, as `chunksink status` does. Calls no engine."""
+    """Reads the home at every scrape, as `chunksink status` does. Calls no engine.
 
-    def __init__(self, config: Config) -> None:
+    If the chunks cannot be read, or not within `seconds`, it reports what the home alone tells."""
+
+    def __init__(self, config: Config, seconds: float) -> None:
         self._config = config
+        self._seconds = seconds
+        self._reading: Future[_Known] | None = None
 
     def collect(self) -> Iterator[Metric]:
         yield InfoMetricFamily("chunksink_build", "The version of chunksink.", {"version": __version__})
-        status = problem = None
+        home, known, problem, wants_index = self._config.home_path, None, None, True
         runs: list[RunRecord] = []
         try:
-            runs += past_runs(self._config.home_path, *COMMANDS)
-            status = status_of(self._config, named=0)
+            runs += past_runs(home, *COMMANDS)
+            known = self._known()
         except NoGeneration:
-            pass
+            wants_index = not only_ingests(home)
         except SEARCH_ERRORS as error:
             problem = error
         yield _gauge("home_readable", "Whether the records of the home can be read.", problem is None)
-        yield _gauge("live", "Whether there is a live generation to search.", status is not None)
-        if status is not None:
+        if wants_index:
+            yield _gauge("live", "Whether there is a live generation to search.", known is not None)
+        if problem is None:
+            unread = "Files, folders or records that the last ingest could not read; their former chunks stay."
+            yield _gauge("ingest_failures", unread, failures_of(newest_run(home, "ingest")))
+        if known is not None:
+            status, fresh, now = known
             yield from _state(status)
-            yield from self._freshness(status)
+            yield from _freshness(fresh, now)
             yield from _recall(status, runs)
             yield from self._work(status)
         yield from _last_runs(runs)
         yield _gauge("home_bytes", "Size of the home, with embedded engines.", self._sizes(), "part")
 
-    def _freshness(self, status: HomeStatus) -> Iterator[Metric]:
+    def _known(self) -> _Known:
+        """What is known of the home. Another scrape that is still waiting for the chunks is waited for, too."""
+        if self._reading is None or self._reading.done():
+            self._reading = in_daemon_thread(partial(self._read, reads_chunks=True))
+        try:
+            return self._reading.result(self._seconds)
+        except SEARCH_ERRORS:  # also after a timeout
+            return self._read(reads_chunks=False)  # fails, too, unless the chunks were the reason
+
+    def _read(self, *, reads_chunks: bool) -> _Known:
+        status = status_of(self._config, named=0, reads_chunks=reads_chunks)
         now = time()
-        fresh = freshness(status, self._config.home_path, self._config.bus, now)
-        if fresh.lag is not None:
-            yield _gauge(
-                "lag_seconds", "Age of the oldest change that is not in the index; 0 if there is none.", fresh.lag
-            )
-        if fresh.updated is not None:
-            last = "Start of the last sync, repair or rebuild that confirmed every change."
-            yield _gauge("last_sync_timestamp_seconds", last, now - fresh.updated)
-        verified = {"any": (fresh.verified, fresh.verdict), "deep": (fresh.deep_verified, fresh.deep_verdict)}
-        times = {depth: now - age for depth, (age, _) in verified.items() if age is not None}
-        yield _gauge("last_verify_timestamp_seconds", "Start of the last verify of the live builds.", times, "depth")
-        good = {depth: verdict in NO_DRIFT for depth, (_, verdict) in verified.items() if verdict is not None}
-        yield _gauge("last_verify_success", "Whether the last verify of the live builds found no drift.", good, "depth")
-        yield _gauge("drift", "Whether differences were found and not repaired since.", fresh.has_drift)
+        return status, freshness(status, self._config.home_path, self._config.bus, now), now
 
     def _work(self, status: HomeStatus) -> Iterator[Metric]:
         """The work of all runs of this home."""
@@ -117,19 +130,33 @@ class HomeCollector(Collector):
 
 def _state(status: HomeStatus) -> Iterator[Metric]:
     bus = status.bus
+    yield _gauge("chunks_readable", "Whether the chunks were found, and could be listed in time.", bus.found)
     yield _gauge("families_desired", "Sources in the chunks, as last read.", bus.families)
     yield _gauge("chunks_desired", "Chunks that the index should have, as last read.", bus.chunks)
     yield _gauge("families_superseded", "Older versions of sources, which are not indexed.", bus.superseded)
-    unread = "Files, folders or records that the last ingest could not read; their former chunks stay."
-    yield _gauge("ingest_failures", unread, status.ingest_failures)
     yield _gauge("families_held", "Sources kept unchanged because their chunks are missing or invalid.", status.held)
     for name, help, value in _SINK_METRICS:
         yield _gauge(name, help, {sink: value(build) for sink, build in status.sinks.items()}, "sink")
-    yield _gauge("partitions_pending", "Partitions that changed since they were last read.", len(bus.pending))
+    if bus.found:
+        yield _gauge("partitions_pending", "Partitions that changed since they were last read.", len(bus.pending))
     yield _gauge("partitions_broken", "Partitions that are missing or invalid.", len(bus.broken))
     yield _gauge("current", "Whether a sync would find nothing to do.", status.is_current is True)
     yield _gauge("rebuild_due", "Whether a rebuild would make a different index.", status.rebuild_due is not None)
     yield _gauge("removal_blocked", "Whether the brake would stop a sync.", status.brake is not None)
+
+
+def _freshness(fresh: Freshness, now: float) -> Iterator[Metric]:
+    if fresh.lag is not None:
+        yield _gauge("lag_seconds", "Age of the oldest change that is not in the index; 0 if there is none.", fresh.lag)
+    if fresh.updated is not None:
+        last = "Start of the last sync, repair or rebuild that confirmed every change."
+        yield _gauge("last_sync_timestamp_seconds", last, now - fresh.updated)
+    verified = {"any": (fresh.verified, fresh.verdict), "deep": (fresh.deep_verified, fresh.deep_verdict)}
+    times = {depth: now - age for depth, (age, _) in verified.items() if age is not None}
+    yield _gauge("last_verify_timestamp_seconds", "Start of the last verify of the live builds.", times, "depth")
+    good = {depth: verdict in NO_DRIFT for depth, (_, verdict) in verified.items() if verdict is not None}
+    yield _gauge("last_verify_success", "Whether the last verify of the live builds found no drift.", good, "depth")
+    yield _gauge("drift", "Whether differences were found and not repaired since.", fresh.has_drift)
 
 
 def _recall(status: HomeStatus, runs: Sequence[RunRecord]) -> Iterator[Metric]:
@@ -149,7 +176,7 @@ def _recall(status: HomeStatus, runs: Sequence[RunRecord]) -> Iterator[Metric]:
 def _last_runs(runs: Sequence[RunRecord]) -> Iterator[Metric]:
     last: dict[str, RunRecord] = {}
     for run in runs:
-        if run.finished:
+        if run.finished and run.error not in NO_FAILURES:
             last.setdefault(run.command, run)
     began = {name: datetime.fromisoformat(run.started_at).timestamp() for name, run in last.items()}
     yield _gauge("last_run_timestamp_seconds", "Start of the last finished run.", began, "command")
@@ -212,7 +239,7 @@ class ServeMetrics:
         return encode(self._registry), content_type
 
 
-def registry_of(config: Config) -> CollectorRegistry:
+def registry_of(config: Config, seconds: float = _CHUNKS_SECONDS) -> CollectorRegistry:
     registry = CollectorRegistry(auto_describe=False)  # describing would read the home
-    registry.register(HomeCollector(config))
+    registry.register(HomeCollector(config, seconds))
     return registry

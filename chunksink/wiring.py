@@ -185,9 +185,9 @@ def default_mode(config: Config) -> "Mode":
     return "hybrid" if has_vectors else "keyword"
 
 
-def status_of(config: Config, named: int = -1) -> "HomeStatus":
-    """The state of the home, with the names of up to `named` held families (-1: of all). Raises NoGeneration if nothing
-    was built yet."""
+def status_of(config: Config, named: int = -1, *, reads_chunks: bool = True) -> "HomeStatus":
+    """The state of the home, with the names of up to `named` held families (-1: of all). Without `reads_chunks` the
+    chunks count as missing, and `named` must be 0. Raises NoGeneration if nothing was built yet."""
     from chunksink.rebuild.session import model_mismatch
     from chunksink.rebuild.status import status
 
@@ -197,7 +197,7 @@ def status_of(config: Config, named: int = -1) -> "HomeStatus":
             registry.require_sink(name)
         intake = open_intake(config, state)
         due = partial(model_mismatch, EncoderSettings.of(config), model_cache=config.model_cache_path)
-        return status(state, root, intake, due, config.sinks, named=named)
+        return status(state, root, intake, due, config.sinks, named=named, reads_chunks=reads_chunks)
 
 
 @contextmanager

@@ -104,7 +104,7 @@ class BusStatus:
 
     path: str
     found: bool
-    """Whether its folders exist."""
+    """Whether its folders exist; False if nothing looked."""
     families: int
     chunks: int
     superseded: int
@@ -183,8 +183,10 @@ def status(
     sinks: Collection[str],
     *,
     named: int = -1,
+    reads_chunks: bool = True,
 ) -> HomeStatus:
-    """`sinks` are the configured ones. `named` limits the held families that are named; -1 names all."""
+    """`sinks` are the configured ones. `named` limits the held families that are named; -1 names all. Without
+    `reads_chunks` the bus counts as missing, and `named` must be 0."""
     live, previous = state.live(), state.previous_or_none()
     catalog = Catalog(state)
     locks = held_locks(state.home)
@@ -201,7 +203,7 @@ def status(
         previous=None if previous is None else _generation(previous),
         unfinished=_unfinished(state, under_way="rebuild" in locks),
         begun_flip=state.begun_flip() is not None,
-        bus=_bus(state.db, catalog, root, intake),
+        bus=_bus(state.db, catalog, root, intake, found=reads_chunks and root.exists),
         held=sum(held_by_reason(state.db, ids).values()),
         held_families=tuple(held_families(state.db, root, ids, named)),
         rebuild_due=due(live),
@@ -209,11 +211,17 @@ def status(
         locks=locks,
         last_run=next(past_runs(state.home), None),
         ingested_at=None if ingested is None else ingested.started_at,
-        ingest_failures=0 if ingested is None else ingested.facts.get("report", {}).get("failed", 0),
+        ingest_failures=failures_of(ingested),
         updated_at=None if updated is None else updated.started_at,
         last_verify=newest_run(state.home, "verify"),
         is_restored=restored is not None and restored.command == "restore",
     )
+
+
+def failures_of(ingested: RunRecord | None) -> int:
+    """How many files, folders or records this `ingest` could not read."""
+    failures: int = 0 if ingested is None else ingested.facts.get("report", {}).get("failed", 0)
+    return failures
 
 
 def _generation(generation: Generation) -> GenerationStatus:
@@ -246,12 +254,12 @@ def _unfinished(state: State, *, under_way: bool) -> UnfinishedStatus | None:
     return UnfinishedStatus(_generation(unfinished), chunks, under_way)
 
 
-def _bus(db: Any, catalog: Catalog, root: BusRoot, intake: Intake) -> BusStatus:
+def _bus(db: Any, catalog: Catalog, root: BusRoot, intake: Intake, *, found: bool) -> BusStatus:
     counts = catalog.counts()
-    pending = {*intake.pending(), *intake.disappeared()} if root.exists else set()
+    pending = {*intake.pending(), *intake.disappeared()} if found else set()
     return BusStatus(
         root.address,
-        root.exists,
+        found,
         counts.families,
         counts.chunks,
         counts.superseded,

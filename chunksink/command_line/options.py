@@ -27,6 +27,8 @@ from chunksink.wiring import keep_live_sinks
 if TYPE_CHECKING:
     from chunksink.index import Index
 Command = Callable[..., Any]
+_FILE_SECONDS = 60.0
+"""How long --metrics-file waits for the chunks."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +156,7 @@ def _write_metrics(config: Config, file: Path) -> None:
     from chunksink.metrics import registry_of
 
     try:
-        write_to_textfile(str(file), registry_of(config))  # a reader sees the old file or the new one
+        write_to_textfile(str(file), registry_of(config, _FILE_SECONDS))  # a reader sees the old file or the new one
     except OSError as error:
         note(f"warning: no metrics were written to {file}: {error.strerror or error}", severity="warning")
 

@@ -1,6 +1,7 @@
 """The HTTP API: search, single chunks, metrics, liveness, readiness, and an OpenAPI description."""
 
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import orjson
@@ -15,8 +16,10 @@ from chunksink.search.page.openapi import described
 from chunksink.search.page.readiness import Readiness
 from chunksink.search.page.security import caller_of
 from chunksink.search.page.site import HttpProblem, Site, unanswered
-from chunksink.search.page.workers import Overloaded, Workers
+from chunksink.search.page.workers import Overloaded, SideWorker, Workers
 
+SCRAPE_SECONDS = 8.0
+"""Prometheus waits ten seconds by default."""
 _HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 405: {"Allow": "GET, HEAD"}, 503: {"Retry-After": "1"}}
 
 
@@ -44,6 +47,7 @@ class Api:
         self._site = site
         self._workers = workers
         self._readiness = readiness
+        self._scrapes = SideWorker(SCRAPE_SECONDS)
         self._description = described(site.version, site.fields)
 
     async def search(self, request: Request) -> Response:
@@ -83,7 +87,7 @@ class Api:
             return error_response(HttpProblem(404, f"This server has no metrics: {extra_needed('metrics')}"))
         accept = request.headers.get("accept", "")
         try:
-            content, media_type = await self._workers.do(self._site.metrics.exposition, accept)
+            content, media_type = await self._scrapes.do(partial(self._site.metrics.exposition, accept))
         except Overloaded as error:
             return error_response(HttpProblem(503, str(error)))
         return Response(content, media_type=media_type)

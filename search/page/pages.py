@@ -18,7 +18,7 @@ from chunksink.search.page.drawer import drawers
 from chunksink.search.page.form import SearchForm, read
 from chunksink.search.page.security import COOKIE, caller_of, is_own_form, session_id
 from chunksink.search.page.site import HttpProblem, Site, unanswered
-from chunksink.search.page.workers import Workers
+from chunksink.search.page.workers import SECONDS, SideWorker, Workers
 from chunksink.search.question import MAX_CONTEXT, MAX_HITS
 from chunksink.sinks.document import CUSTOM
 
@@ -66,6 +66,7 @@ class HtmlPages:
         self._site = site
         self._workers = workers
         self._sessions = sessions
+        self._reports = SideWorker(SECONDS)
         self._templates = environment()
 
     async def search(self, request: Request) -> Response:
@@ -146,7 +147,7 @@ class HtmlPages:
             problem = HttpProblem(403, "The status covers all tenants, so it needs a token for all of them (`*`).")
             return self._page("message.html", caller, 403, title="Status", problem=problem)
         try:
-            report = await self._workers.do(self._site.report)
+            report = await self._reports.do(self._site.report)
         except Exception as error:
             problem = self._site.problem(error, caller)
             return self._page("message.html", caller, problem.status, title="Status", problem=problem)

@@ -1,10 +1,11 @@
-"""A small pool of threads that query the engines. The queue is bounded."""
+"""Threads that the event loop waits for: a bounded pool that queries the engines, and one for a call that may hang."""
 
 import asyncio
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
+from threading import Thread
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
@@ -51,3 +52,46 @@ class Workers:
         self._busy -= 1
         if not future.cancelled():
             future.exception()  # otherwise asyncio logs that nobody retrieved it
+
+
+class SideWorker:
+    """Runs one call at a time in a thread of its own. A call that hangs, such as one that lists a bucket, delays
+    neither searches nor the end of the process."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._turn = asyncio.Lock()
+
+    async def do(self, work: Callable[[], Result]) -> Result:
+        """Run `work` after the calls before it, and wait for the result. Called on the event loop.
+
+        After a timeout the thread still finishes its work, before the next call begins.
+        """
+        try:
+            async with asyncio.timeout(self._seconds):
+                await self._turn.acquire()
+                future = asyncio.wrap_future(in_daemon_thread(work))
+                future.add_done_callback(self._ended)
+                return await asyncio.shield(future)
+        except TimeoutError:
+            raise Overloaded(
+                f"No answer within {self._seconds:.0f} s: the storage of the chunks or of the index may be slow."
+            ) from None
+
+    def _ended(self, future: "asyncio.Future[Any]") -> None:
+        self._turn.release()
+        future.exception()  # otherwise asyncio logs that nobody retrieved it
+
+
+def in_daemon_thread(work: Callable[[], Result]) -> Future[Result]:
+    """Starts `work` in a thread that the end of the process does not wait for."""
+    future: Future[Result] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:  # raised where the result is awaited
+            future.set_exception(error)
+
+    Thread(target=run, daemon=True).start()
+    return future

@@ -2,6 +2,9 @@
 
 import json
 import re
+import shutil
+import signal
+import socket
 import subprocess
 import urllib.request
 from hashlib import sha256
@@ -12,6 +15,9 @@ from prometheus_client import Metric, generate_latest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse
 
+from chunksink.chunkbus.errors import StorageError
+from chunksink.chunkbus.folder_partitions import FolderRoot
+from chunksink.chunkbus.runlog import RunLog
 from chunksink.command_line import options
 from chunksink.command_line.exits import Exit
 from chunksink.metrics import registry_of
@@ -272,5 +278,69 @@ def test_home_that_cannot_be_read_is_reported_as_such(quick_shell: Shell) -> Non
 
 
 def readable(shell: Shell) -> bool:
+    return scraped(shell)["chunksink_home_readable"] == 1
+
+
+def scraped(shell: Shell) -> dict[str, float]:
     config = Config(home=str(shell.home.relative_to(shell.folder)), chunks=str(shell.root.path))
-    return samples(generate_latest(registry_of(config)).decode())["chunksink_home_readable"] == 1
+    return samples(generate_latest(registry_of(config)).decode())
+
+
+def test_chunks_that_cannot_be_read_hide_nothing_that_the_home_tells(
+    quick_shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quick_shell.synced(p1=[source("a.md", "a cat")])
+    assert quick_shell("verify").code == Exit.OK
+    before = scraped(quick_shell)
+    assert before["chunksink_chunks_readable"] == 1
+
+    def fail(_root: FolderRoot) -> list[str]:
+        raise StorageError("the object storage does not answer")
+
+    unknown = {"chunksink_lag_seconds", "chunksink_partitions_pending"}
+    with monkeypatch.context() as patch:
+        patch.setattr(FolderRoot, "partition_keys", fail)
+        found = scraped(quick_shell)
+    assert [found[f"chunksink_{name}"] for name in ("home_readable", "live", "chunks_readable")] == [1, 1, 0]
+    assert before.keys() - found.keys() == unknown
+    assert found["chunksink_chunks_indexed{sink=fts}"] == 1
+    shutil.move(quick_shell.root.path, quick_shell.folder / "elsewhere")
+    found = scraped(quick_shell)
+    assert (found["chunksink_chunks_readable"], before.keys() - found.keys()) == (0, unknown)
+
+
+def test_bucket_that_does_not_answer_delays_neither_searches_nor_the_end_of_serve(quick_shell: Shell) -> None:
+    quick_shell.synced(p1=[source("a.md", "a cat")])
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts connections, and never answers
+        bucket = {
+            "CHUNKSINK_CHUNKS": "s3://tests/silent",
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{silent.getsockname()[1]}",
+            "AWS_ACCESS_KEY_ID": "id",
+            "AWS_SECRET_ACCESS_KEY": "secret",
+            "AWS_REGION": "us-east-1",
+        }
+        with running(quick_shell.folder, **WORDS, **bucket) as server:
+            found = samples(server.get("/metrics")[1])
+            assert server.texts("cat") == ["a cat"]
+            assert server.end(signal.SIGTERM) == Exit.OK
+    assert [found[f"chunksink_{name}"] for name in ("home_readable", "live", "chunks_readable")] == [1, 1, 0]
+
+
+@pytest.mark.parametrize("error", ["HomeLocked", "OtherPlan"])
+def test_run_that_did_nothing_is_not_the_last_run(quick_shell: Shell, error: str) -> None:
+    quick_shell.synced(p1=[source("a.md", "a cat")])
+    with RunLog(quick_shell.home, "sync") as log:
+        log.finish("failed", error=error)
+    assert scraped(quick_shell)["chunksink_last_run_success{command=sync}"] == 1
+
+
+def test_machine_that_only_ingests_has_no_metric_of_an_index(quick_shell: Shell) -> None:
+    notes = quick_shell.folder / "notes"
+    notes.mkdir()
+    (notes / "a.md").write_text("# A\n")
+    (notes / "b.md").write_bytes(b"\x80")
+    found = written(quick_shell, "ingest", "notes")
+    assert found["chunksink_ingest_failures"] == 1
+    assert found["chunksink_last_run_success{command=ingest}"] == 1
+    assert "chunksink_live" not in found
+    assert written(quick_shell, "sync")["chunksink_live"] == 1

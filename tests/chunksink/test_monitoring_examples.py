@@ -108,8 +108,8 @@ def test_each_panel_shows_something_and_each_rule_is_evaluated(
             # A rule that was evaluated before the first scrape is healthy, too.
             eventually(lambda: scraper.rules()["ChunksinkDrift"]["state"] == "firing")
             rules = scraper.rules()
-    for inactive in ("ChunksinkNothingToSearch", "ChunksinkAbsent", "ChunksinkNeverVerified"):
-        assert rules[inactive]["state"] == "inactive"
+    for inactive in ("NothingToSearch", "ChunksNotReadable", "Absent", "NeverVerified"):
+        assert rules[f"Chunksink{inactive}"]["state"] == "inactive"
     assert rules["ChunksinkPartitionsBroken"]["state"] == "pending"
 
 

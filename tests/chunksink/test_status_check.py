@@ -171,6 +171,23 @@ def test_home_without_an_index_is_critical(quick_shell: Shell) -> None:
     assert not quick_shell.home.exists()
 
 
+def test_home_that_only_ingests_is_judged_by_the_last_ingest(quick_shell: Shell) -> None:
+    (quick_shell.folder / "a.md").write_text("# A\n")
+    assert quick_shell("ingest", "a.md").code == Exit.OK
+    code, document = check(quick_shell)
+    assert (code, codes(document), document["ingest_failures"]) == (OK, [], 0)
+    assert figures(quick_shell("status", "--check")) == {"ingest_failures": "0;;;0"}
+    for option in ("--max-lag", "--max-sync-age", "--max-proof-age"):
+        assert codes(check(quick_shell, option, "1h")[1]) == ["no_index"], "an index is expected"
+    with RunLog(quick_shell.home, "ingest") as log:
+        log.finish("failed", error="StorageError")
+    code, document = check(quick_shell)
+    assert (code, codes(document), document["failed_run"]["command"]) == (CRITICAL, ["run_failed"], "ingest")
+    with RunLog(quick_shell.home, "sync") as log:
+        log.finish("failed")
+    assert codes(check(quick_shell)[1]) == ["no_index"]
+
+
 def test_missing_chunks_are_unknown_and_no_reason_to_hide_a_failure(verified: Shell) -> None:
     shutil.move(verified.root.path, verified.folder / "elsewhere")
     code, document = check(verified, *LIMITS)

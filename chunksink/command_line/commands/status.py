@@ -15,9 +15,10 @@ from chunksink.command_line.options import SharedOptions, config_from, index_opt
 from chunksink.command_line.output import show
 from chunksink.command_line.status_report import SHOWN, status_lines
 from chunksink.rebuild.errors import NoGeneration
-from chunksink.rebuild.freshness import Freshness, freshness
+from chunksink.rebuild.freshness import Freshness, failed_run, freshness
+from chunksink.rebuild.run_records import RunRecord, newest_run, only_ingests
 from chunksink.rebuild.state import FULL_BYTES
-from chunksink.rebuild.status import HomeStatus
+from chunksink.rebuild.status import HomeStatus, failures_of
 from chunksink.wiring import status_of
 
 _Level = Literal["OK", "WARNING", "CRITICAL", "UNKNOWN"]
@@ -45,7 +46,8 @@ def command(shared: SharedOptions, everything: bool, check: bool, as_json: bool,
     With --check, the exit codes are those of monitoring plugins. 0 OK. 1 WARNING: partitions are missing or invalid,
     sources are held, a restored backup was not compared, or one of the options --max-... is exceeded. 2 CRITICAL: there
     is no index, the disk is full, the last run failed, or verify found differences that were not repaired. 3 UNKNOWN:
-    the home or the chunks cannot be read. AGE is a number and s, m, h or d, such as 15m.
+    the home or the chunks cannot be read. AGE is a number and s, m, h or d, such as 15m. On a machine that only
+    ingests, use none of --max-...: then only the last ingest counts.
 
     \b
     Examples:
@@ -75,7 +77,7 @@ class _Problem:
 def _check(shared: SharedOptions, ages: Mapping[str, str | None], *, as_json: bool) -> int:
     """`ages` are the limits as they were written, by option."""
     problems: list[_Problem] = []
-    figures, facts = "", dict[str, Any]()
+    no_problem, figures, facts = "no problem", "", dict[str, Any]()
     try:
         with errors_as_refusals():
             limits = {option: _seconds(age) for option, age in ages.items() if age is not None}
@@ -86,7 +88,14 @@ def _check(shared: SharedOptions, ages: Mapping[str, str | None], *, as_json: bo
             try:
                 status = status_of(config, named=0)
             except NoGeneration:
-                problems.append(_Problem("CRITICAL", "no_index", "there is no index to search"))
+                if limits or not only_ingests(config.home_path):
+                    problems.append(_Problem("CRITICAL", "no_index", "there is no index to search"))
+                else:
+                    no_problem = "no problem; there is no index, so only the last ingest was checked"
+                    failed = failed_run(config.home_path)
+                    problems += _failed(failed)
+                    counts = {"ingest_failures": failures_of(newest_run(config.home_path, "ingest"))}
+                    figures, facts = f" | {_numbers(counts)}", {"failed_run": failed and asdict(failed)} | counts
             else:
                 fresh = freshness(status, config.home_path, config.bus)
                 problems += _problems(status, fresh, limits)
@@ -95,7 +104,7 @@ def _check(shared: SharedOptions, ages: Mapping[str, str | None], *, as_json: bo
     except click.ClickException as error:
         problems.append(_Problem("UNKNOWN", "not_readable", error.format_message()))
     level = next(level for level in _WORST if level == "OK" or any(each.level == level for each in problems))
-    found = "; ".join(each.message for each in problems) or "no problem"
+    found = "; ".join(each.message for each in problems) or no_problem
     line = " ".join(f"CHUNKSINK {level}: {found}".replace("|", "/").split())
     document = {"state": level, "exit_code": _CODES[level], "problems": [asdict(each) for each in problems], **facts}
     show(as_json, document, [line + figures])
@@ -111,9 +120,7 @@ def _seconds(age: str) -> int:
 
 def _problems(status: HomeStatus, fresh: Freshness, limits: Mapping[str, int]) -> Iterator[_Problem]:
     """`limits` are in seconds."""
-    if run := fresh.failed_run:
-        why = f" ({run.error})" if run.error else ""
-        yield _Problem("CRITICAL", "run_failed", f"the last {run.command} failed{why}: `chunksink runs {run.id}`")
+    yield from _failed(fresh.failed_run)
     if fresh.has_drift:
         found = "verify found differences that were not repaired: `chunksink verify --repair`"
         yield _Problem("CRITICAL", "drift", found)
@@ -134,6 +141,12 @@ def _problems(status: HomeStatus, fresh: Freshness, limits: Mapping[str, int]) -
         yield _Problem("WARNING", "not_verified", "the live index was not verified: `chunksink verify`")
     elif fresh.verified is not None and fresh.verified > limits.get("max_proof_age", inf):
         yield _Problem("WARNING", "proof_age", f"the last verify was {_age(fresh.verified)} ago: `chunksink verify`")
+
+
+def _failed(run: RunRecord | None) -> Iterator[_Problem]:
+    if run is not None:
+        why = f" ({run.error})" if run.error else ""
+        yield _Problem("CRITICAL", "run_failed", f"the last {run.command} failed{why}: `chunksink runs {run.id}`")
 
 
 def _held(status: HomeStatus) -> str:
@@ -161,10 +174,12 @@ def _figures(counts: Mapping[str, int], fresh: Freshness, limits: Mapping[str, i
         ("proof_age", fresh.verified, "max_proof_age"),
         ("updated", fresh.updated, "max_sync_age"),
     )
-    return " ".join(
-        [f"{name}={age:.0f}s;{limits.get(option, '')};;0" for name, age, option in ages if age is not None]
-        + [f"{name}={number};;;0" for name, number in counts.items()]
-    )
+    with_age = [f"{name}={age:.0f}s;{limits.get(option, '')};;0" for name, age, option in ages if age is not None]
+    return " ".join([*with_age, _numbers(counts)])
+
+
+def _numbers(counts: Mapping[str, int]) -> str:
+    return " ".join(f"{name}={number};;;0" for name, number in counts.items())
 
 
 def _age(seconds: float) -> str:

@@ -9,8 +9,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from chunksink.search.legs import Legs
-from chunksink.search.page import readiness, site, workers
+from chunksink.search.page import api, pages, readiness, site, workers
 from chunksink.search.page.app import make_app
+from chunksink.search.page.report import Report
 from chunksink.search.page.site import HIDDEN
 from tests.search.page.support import (
     LegAnswers,
@@ -18,6 +19,7 @@ from tests.search.page.support import (
     assert_described,
     client_of,
     degraded,
+    report,
     site_over,
 )
 from tests.support.waiting import eventually
@@ -173,3 +175,38 @@ def test_slow_search_ends_with_a_timeout(legs: Legs, monkeypatch: pytest.MonkeyP
         answer = client.get("/api/search?q=cat")
         assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
         release.set()
+
+
+class Stuck:
+    """Metrics and a report that wait. Remembers whether each call came in a daemon thread."""
+
+    def __init__(self) -> None:
+        self.release = threading.Event()
+        self.daemons: list[bool] = []
+
+    def answered(self, *_: object) -> None: ...
+
+    def failed(self, _reason: str) -> None: ...
+
+    def exposition(self, _accept: str) -> tuple[bytes, str]:
+        self.report()
+        return b"", "text/plain"
+
+    def report(self) -> Report:
+        self.daemons.append(threading.current_thread().daemon)
+        self.release.wait(20)
+        return report()
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/status"])
+def test_scrape_or_status_that_hangs_delays_no_search(legs: Legs, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    monkeypatch.setattr(api, "SCRAPE_SECONDS", 0.2)
+    monkeypatch.setattr(pages, "SECONDS", 0.2)
+    stuck = Stuck()
+    with client_of(make_app(site_over(LegAnswers(legs), metrics=stuck, report=stuck.report))) as client:
+        for _ in range(workers.THREADS + 1):
+            assert client.get(path).status_code == 503
+        assert stuck.daemons == [True], "one at a time, in a thread that the end of the process does not wait for"
+        assert client.get("/api/search?q=cat").status_code == 200
+        stuck.release.set()
+        eventually(lambda: client.get(path).status_code == 200)
