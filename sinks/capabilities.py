@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import FunctionType
 from typing import Protocol, TypeVar, cast
 
-from chunksink.sinks.contract import Marker
+from chunksink.sinks.contract import Marker, Sink
 from chunksink.sinks.document import Vectors
 from chunksink.sinks.reader import Filter, Reader
 
@@ -32,6 +32,13 @@ class SupportsPublicName(Protocol):
     def shown(self) -> Marker | None:
         """The marker of the build under the public name; None if there is none or it cannot be read. Raises `Refused`
         for a build that no sink created, if the sink can tell."""
+
+
+class SupportsPublicNameOption(Protocol):
+    """A sink with a public name that an option sets."""
+
+    def public_name_option(self) -> str:
+        """The name of that option, for messages."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +101,13 @@ class SupportsVersion(Protocol):
         """The engine, its version and its address, as text for people."""
 
 
+class SupportsWriteCheck(Protocol):
+    """A sink that can find out whether a sync could create builds."""
+
+    def check_writable(self) -> None:
+        """Raises the error that would end such a sync. Leaves nothing behind."""
+
+
 class SupportsPrepare(Protocol):
     """A sink that can prepare for a large write."""
 
@@ -136,3 +150,11 @@ def capability(owner: object, kind: type[C]) -> C | None:
     # Not `isinstance`, which would miss methods that an object delegates.
     has_all = all(hasattr(owner, name) for name in methods if not name.startswith("_"))
     return cast(C, owner) if has_all else None
+
+
+def rename_advice(sink: Sink) -> str:
+    """How to give the index of a sink another public name, for messages."""
+    named = capability(sink, SupportsPublicNameOption)
+    if named is None:
+        return "give your index another name"
+    return f"change the option `{named.public_name_option()}` of the sink {sink.name}"

@@ -19,7 +19,9 @@ from chunksink.sinks.capabilities import (
     SupportsReader,
     SupportsSettings,
     SupportsVersion,
+    SupportsWriteCheck,
     capability,
+    rename_advice,
 )
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.errors import BuildBroken, BuildMissing, SinkError
@@ -42,7 +44,7 @@ def sink(config: Config, name: str, live: Live | None) -> Iterator[Check]:
             build_id = live.builds.get(name) if build.verdict == "ok" else None
             yield build
         if (shown := capability(sink, SupportsPublicName)) is not None:
-            public = check(f"public name in {name}", partial(_public_name, config, shown))
+            public = check(f"public name in {name}", partial(_public_name, config, sink, shown))
             yield public
             if public.verdict != "ok":
                 return
@@ -65,6 +67,8 @@ def _answering(config: Config, name: str, stack: ExitStack) -> tuple[Sink, str]:
     ):
         sink = open_one_sink(config, stack, name)
         builds = sink.builds()
+        if (checked := capability(sink, SupportsWriteCheck)) is not None:
+            checked.check_writable()
         versioned = capability(sink, SupportsVersion)
         version = f", {versioned.version()}" if versioned is not None else ""
     return sink, f"answers{version}; {counted(len(builds), 'build')}"
@@ -132,12 +136,12 @@ def _recall(config: Config, sink: Sink, build_id: str) -> str:
     return recall.summary
 
 
-def _public_name(config: Config, sink: SupportsPublicName) -> str:
+def _public_name(config: Config, sink: Sink, public: SupportsPublicName) -> str:
     """Whether the public name is free or belongs to a build of this home."""
     with remedies((SinkError, AGAIN)):
-        marker = sink.shown()
+        marker = public.shown()
     if marker is not None and marker.home_id != existing_home_id(config.home_path):
-        remedy = "choose another index name; or replace the index with `chunksink sync --adopt`"
+        remedy = f"{rename_advice(sink)}; or replace the index with `chunksink sync --adopt`"
         raise CheckProblem(f"its index was made by another home, whose id is {marker.home_id}", remedy)
     return "free, or used by this home"
 

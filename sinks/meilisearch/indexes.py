@@ -170,7 +170,7 @@ class Indexes:
             expected = f", not {old}" if old else ""
             raise Refused(
                 f"index {self.public} of Meilisearch at {self.connection.where} is build {marker.build_id}{expected}: "
-                "choose another index name, or run the command again"
+                "choose another index name with the option `index`, or run the command again"
             )
         # If the public name is free, the index is renamed to it.
         pair: dict[str, list[str] | bool] = {"indexes": [found.name, self.public], "rename": live is None}
@@ -186,7 +186,7 @@ class Indexes:
     def _foreign(self) -> Refused:
         return Refused(
             f"index {self.public} of Meilisearch at {self.connection.where} was not created by chunksink: choose "
-            "another index name, or remove it if nobody needs it"
+            "another index name with the option `index`, or remove it if nobody needs it"
         )
 
     def _await_swap(self, new: str) -> None:

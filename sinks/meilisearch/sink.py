@@ -76,6 +76,9 @@ class MeilisearchSink:
     def shown(self) -> Marker | None:
         return self._indexes.shown()
 
+    def public_name_option(self) -> str:
+        return "index"
+
     def drop(self, build_id: str) -> None:
         self._indexes.drop(build_id)
 
@@ -135,7 +138,8 @@ class MeilisearchSink:
         if marker is None:
             raise Refused(
                 f"index {name} of Meilisearch at {self._connection.where} has no chunksink marker. If it is the live "
-                "index of this home, run `chunksink sync`, which signs it again; else choose another index name"
+                "index of this home, run `chunksink sync`, which signs it again; else choose another index name "
+                "with the option `index`"
             )
         self._set(name, patch, marker, _notes(synonyms))
 

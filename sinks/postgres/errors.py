@@ -9,6 +9,7 @@ from chunksink.sinks.errors import BuildBroken, BuildMissing, Refused, SinkError
 
 _TRANSIENT_CLASSES = frozenset(("08", "40", "53", "55", "57", "58"))
 """Connection, transaction conflict, resources, locks, operator intervention, system error."""
+_BUSY = ("too many", "remaining connection slots", "starting up", "shutting down")
 _LOGIN = ("authentication failed", "no password supplied", "no pg_hba.conf entry", "role ")
 _STATEMENT_TIMEOUT = "57014"
 OF_DOCUMENTS = (psycopg.DataError, psycopg.IntegrityError, psycopg.errors.ProgramLimitExceeded)
@@ -29,13 +30,15 @@ def connect_error(error: psycopg.Error, where: str) -> SinkError:
     reason = reason_of(error)
     if 'database "' in reason and "does not exist" in reason:
         return Refused(f"PostgreSQL at {where} has no such database ({reason}). Create it, or correct the option `url`")
+    if any(words in reason for words in _BUSY):  # first: "too many connections for role" also has "role "
+        return Transient(f"PostgreSQL at {where} does not accept connections now ({reason})")
+    if "permission denied" in reason:
+        return _lacks_permission(where, reason)
     if any(words in reason for words in _LOGIN):
         return WrongKey(
             f"PostgreSQL at {where} does not accept the login ({reason}). Correct the user and the password in the "
             "option `url`, or in PGUSER and PGPASSWORD"
         )
-    if "too many" in reason or "starting up" in reason or "shutting down" in reason:
-        return Transient(f"PostgreSQL at {where} does not accept connections now ({reason})")
     return Unreachable(f"PostgreSQL does not answer at {where} ({reason}). Start it, or correct the option `url`")
 
 
@@ -43,6 +46,22 @@ def missing_extension(where: str) -> Refused:
     return Refused(
         f"the database at {where} has no extension `vector`, and this role cannot create it. A superuser, or the "
         "administrator of a managed database, must install pgvector and run: CREATE EXTENSION vector"
+    )
+
+
+def hidden_extension(where: str, role: str = "ROLE", schema: str = "ITS_SCHEMA") -> Refused:
+    """The error if the extension exists, but this role does not find its types."""
+    return Refused(
+        f"the role does not find the type `vector` in PostgreSQL at {where}: the schema of pgvector is not on its "
+        f"search path. Let the administrator run: GRANT USAGE ON SCHEMA {schema} TO {role}; "
+        f'ALTER ROLE {role} SET search_path = "$user", public, {schema}'
+    )
+
+
+def missing_permission(where: str, action: str, statement: str) -> WrongKey:
+    return WrongKey(
+        f"the role may not {action} in PostgreSQL at {where}. Use another role, or let the administrator run: "
+        f"{statement}"
     )
 
 
@@ -61,8 +80,13 @@ def _ours(error: psycopg.Error, where: str) -> SinkError:
     if code in ("42703", "42804", "XX001", "XX002"):
         return BuildBroken(f"a build in PostgreSQL at {where} is damaged ({reason})")
     if code == "42501":
-        return WrongKey(
-            f"the role lacks a permission in PostgreSQL at {where} ({reason}). Grant it, or change the role"
+        return _lacks_permission(where, reason)
+    if code == "42704" and "vector" in reason:
+        return hidden_extension(where)
+    if code == "25006":
+        return Refused(
+            f"PostgreSQL at {where} is a replica or read-only ({reason}). Set the option `url` to the primary, or list "
+            "all hosts in it and add target_session_attrs=read-write"
         )
     if code == _STATEMENT_TIMEOUT:
         return Transient(f"PostgreSQL at {where} took too long ({reason}). Increase the option `statement_timeout`")
@@ -75,6 +99,10 @@ def _ours(error: psycopg.Error, where: str) -> SinkError:
     if not code and isinstance(error, psycopg.InterfaceError):
         return Transient(f"the connection to PostgreSQL at {where} was lost ({reason})")
     return Refused(f"PostgreSQL at {where} refuses the request ({code} {reason})")
+
+
+def _lacks_permission(where: str, reason: str) -> WrongKey:
+    return WrongKey(f"the role lacks a permission in PostgreSQL at {where} ({reason}). Grant it, or change the role")
 
 
 def reason_of(error: psycopg.Error) -> str:

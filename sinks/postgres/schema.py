@@ -21,7 +21,7 @@ from chunksink.sinks.document import FIELDS, Document, Vectors
 from chunksink.sinks.errors import BuildMissing, Refused
 from chunksink.sinks.postgres import PostgresOptions, words
 from chunksink.sinks.postgres.connection import Connection, Statement, prepare_vectors, rows
-from chunksink.sinks.postgres.errors import missing_extension
+from chunksink.sinks.postgres.errors import hidden_extension, missing_extension, missing_permission
 
 PREFIX = "build_"
 VIEW = "documents"
@@ -154,7 +154,7 @@ def ensure_schema(connection: Connection, where: str, schema: str, language: str
         raise
     prepare_vectors(connection)
     # IF NOT EXISTS needs the permission to create schemas even if the schema exists.
-    if not rows(connection, sql.SQL("SELECT 1 FROM pg_namespace WHERE nspname = %s"), [schema]):
+    if not _require_permissions(connection, where, schema):
         connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
     config = configuration(schema, language)
     if rows(
@@ -185,6 +185,42 @@ def ensure_schema(connection: Connection, where: str, schema: str, language: str
     connection.execute(
         mapping.format(config, others + sql.SQL("float, sfloat, version, email, host, url, url_path, file"), simple)
     )
+
+
+def _require_permissions(connection: Connection, where: str, schema: str) -> bool:
+    """Whether the schema exists. Raises an error with the remedy if the role cannot use the extension, or cannot create
+    or replace builds in the schema."""
+    [(exists, is_visible, in_schema, in_database, temporary, role, name, database, of_vector)] = rows(
+        connection,
+        sql.SQL(
+            "SELECT n.oid IS NOT NULL, to_regtype('vector') IS NOT NULL, "
+            "has_schema_privilege(n.oid, 'USAGE') AND has_schema_privilege(n.oid, 'CREATE'), "
+            "has_database_privilege(current_database(), 'CREATE'), "
+            "has_database_privilege(current_database(), 'TEMPORARY'), quote_ident(current_user), quote_ident(%s), "
+            "quote_ident(current_database()), e.extnamespace::regnamespace::text "
+            "FROM pg_extension e LEFT JOIN pg_namespace n ON n.nspname = %s WHERE e.extname = 'vector'"
+        ),
+        [schema, schema],
+    )
+    if not is_visible:
+        raise hidden_extension(where, role, of_vector)
+    if not exists and not in_database:
+        raise missing_permission(where, f"create the schema {name}", f"CREATE SCHEMA {name} AUTHORIZATION {role}")
+    if exists and not in_schema:
+        grant = f"GRANT USAGE, CREATE ON SCHEMA {name} TO {role}"
+        raise missing_permission(where, f"create tables in the schema {name}", grant)
+    if not temporary:
+        grant = f"GRANT TEMPORARY ON DATABASE {database} TO {role}"
+        raise missing_permission(where, "create temporary tables", grant)
+    foreign = sql.SQL(
+        "SELECT quote_ident(c.relname), quote_ident(pg_get_userbyid(c.relowner)) FROM pg_class c JOIN pg_namespace n "
+        "ON n.oid = c.relnamespace WHERE n.nspname = %s AND (c.relname = %s OR starts_with(c.relname, %s)) "
+        "AND c.relkind IN ('r', 'v') AND NOT pg_has_role(c.relowner, 'USAGE') ORDER BY 1 LIMIT 1"
+    )
+    for table, owner in rows(connection, foreign, [schema, VIEW, PREFIX]):
+        action = f"change {name}.{table}, which belongs to the role {owner},"
+        raise missing_permission(where, action, f"GRANT {owner} TO {role}")
+    return bool(exists)
 
 
 def create_table(connection: Connection, build: BuildTable, dimensions: int | None) -> None:

@@ -93,12 +93,20 @@ class PostgresSink:
     def address(self, build_id: str) -> dict[str, str]:
         return {"server": self._server.where, "table": f"{self._schema}.{BuildTable(self._schema, build_id).name}"}
 
+    def check_writable(self) -> None:
+        """Prepares the database as a sync does, in a transaction that is rolled back."""
+        with self._connected() as connection, connection.transaction(force_rollback=True):
+            schema.ensure_schema(connection, self._server.where, self._schema, self._options.language)
+
+    def public_name_option(self) -> str:
+        return "schema"
+
     def version(self) -> str:
         extension = "SELECT extversion FROM pg_extension WHERE extname = 'vector'"
         versions = sql.SQL(f"SELECT current_setting('server_version'), ({extension})")
         with self._connected() as connection:
             server, vector = rows(connection, versions)[0]
-        return f"PostgreSQL {server} with pgvector {vector or '(missing)'} at {self._server.where}"
+        return f"PostgreSQL {server} with pgvector {vector or '(not created yet)'} at {self._server.where}"
 
     def close(self) -> None:
         """Nothing to do: each call closes its own connection."""

@@ -6,9 +6,11 @@ import socket
 import sqlite3
 import sys
 import tarfile
+import uuid
 from contextlib import closing
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from chunksink.chunkbus.layout import BusRoot
@@ -21,7 +23,7 @@ from chunksink.sinks.registry import open_sink
 from tests.chunksink.doctor_checks import SOURCES, checks, is_sound, problems
 from tests.chunksink.shell import Shell, write
 from tests.embeddings.endpoint import serve
-from tests.engines.servers import ChromaServer, S3Server
+from tests.engines.servers import ChromaServer, PostgresServer, S3Server
 from tests.faults.proxy import Fault, Proxy
 from tests.support.bus import commit, source
 from tests.support.damaged_files import foreign
@@ -306,3 +308,54 @@ def test_chroma_server_passes_with_its_address(
     monkeypatch.setenv("CHUNKSINK_SINKS", "chroma")
     monkeypatch.setenv("CHUNKSINK_SINK_CHROMA_URL", chroma_server.url)
     assert f"at {chroma_server.url}" in checks(shell, Exit.OK)["sink chroma"]["found"]
+
+
+@pytest.mark.parametrize(
+    "obstacle",
+    [
+        "DROP SCHEMA {0}",
+        "DROP EXTENSION vector",
+        "CREATE SCHEMA other; ALTER EXTENSION vector SET SCHEMA other",
+        "REVOKE TEMPORARY ON DATABASE {0} FROM PUBLIC",
+        "ALTER SCHEMA {0} OWNER TO CURRENT_USER",
+        "CREATE TABLE {0}.build_old (id text)",
+    ],
+)
+def test_postgres_that_a_sync_cannot_use_fails_with_a_working_remedy(
+    obstacle: str, postgres_server: PostgresServer, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"d{uuid.uuid4().hex[:10]}"
+    run(postgres_server.url, f"CREATE ROLE {name} LOGIN PASSWORD 'p'", f"CREATE DATABASE {name}")
+    monkeypatch.setenv("CHUNKSINK_SINKS", "postgres")
+    monkeypatch.setenv("CHUNKSINK_SINK_POSTGRES_SCHEMA", name)
+    monkeypatch.setenv("CHUNKSINK_SINK_POSTGRES_URL", f"postgresql://{name}:p@127.0.0.1:{postgres_server.port}/{name}")
+    shell.commit("p", source("a.md", "a cat"))
+    database = postgres_server.url.replace("/postgres", f"/{name}")
+    run(database, "CREATE EXTENSION vector", f"CREATE SCHEMA {name} AUTHORIZATION {name}", obstacle.format(name))
+    found = checks(shell)
+    assert problems(found) == {"sink postgres": "fail"}
+    assert shell("sync").code == Exit.ENGINE
+    run(database, found["sink postgres"]["found"].rpartition(" run: ")[2])
+    assert problems(checks(shell, Exit.OK)) == {"index": "warn"}, "the sync was not finished"
+    assert shell("sync").code == Exit.OK
+    assert is_sound(shell)
+
+
+def test_postgres_before_the_first_sync_is_not_changed(
+    postgres_server: PostgresServer, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"d{uuid.uuid4().hex[:10]}"
+    run(postgres_server.url, f"CREATE DATABASE {name}")
+    monkeypatch.setenv("CHUNKSINK_SINKS", "postgres")
+    monkeypatch.setenv("CHUNKSINK_SINK_POSTGRES_URL", postgres_server.url.replace("/postgres", f"/{name}"))
+    shell.commit("p")
+    assert problems(checks(shell, Exit.OK)) == {}
+    with psycopg.connect(postgres_server.url.replace("/postgres", f"/{name}")) as database:
+        left = "SELECT nspname FROM pg_namespace WHERE nspname = 'chunksink' UNION SELECT extname FROM pg_extension"
+        assert database.execute(left).fetchall() == [("plpgsql",)]
+
+
+def run(url: str, *statements: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        for statement in statements:
+            connection.execute(statement)  # type: ignore[arg-type]

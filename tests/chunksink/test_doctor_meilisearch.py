@@ -71,6 +71,7 @@ def test_public_name_of_another_home_fails(served: Shell) -> None:
     found = checks(served)
     assert problems(found) == {"public name in meilisearch": "fail"}
     assert "made by another home" in found["public name in meilisearch"]["found"]
+    assert "option `index`" in found["public name in meilisearch"]["remedy"]
     assert served("sync", "--adopt").code == Exit.OK  # the remedy that the check names
     assert is_sound(served)
     foreign(served.home / "state.db")

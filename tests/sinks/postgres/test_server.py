@@ -58,6 +58,31 @@ def test_a_missing_role_is_no_missing_database(
     assert caught.type is expected
 
 
+LIMITS = {"ALTER ROLE {0} CONNECTION LIMIT 0": Transient, "REVOKE CONNECT ON DATABASE {0} FROM PUBLIC": WrongKey}
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+def test_a_refused_connection_is_no_wrong_password(limit: str, postgres_server: PostgresServer, schema: str) -> None:
+    for statement in ("CREATE ROLE {0} LOGIN PASSWORD 'p'", "CREATE DATABASE {0}", limit):
+        run(postgres_server, statement.format(schema))
+    with pytest.raises((Transient, Refused)) as caught:
+        PostgresSink(PostgresOptions(url_of(postgres_server, schema).replace("/postgres", f"/{schema}"))).builds()
+    assert caught.type is LIMITS[limit]
+
+
+@pytest.mark.parametrize("setting", ["search_path%3Dpg_catalog", "default_transaction_read_only%3Don"])
+def test_a_build_that_cannot_be_written_is_refused_with_its_remedy(
+    setting: str, postgres_server: PostgresServer, schema: str, sink: PostgresSink
+) -> None:
+    signed = marker()
+    sink.create(signed, DIMENSIONS).close()
+    limited = PostgresSink(PostgresOptions(f"{postgres_server.url}?options=-c%20{setting}", schema=schema))
+    build = limited.open(signed.build_id)
+    with pytest.raises(Refused, match=r"ALTER ROLE|target_session_attrs"):
+        build.replace([family("a", ["one"])])
+    build.close()
+
+
 def test_an_unknown_language_is_refused(postgres_server: PostgresServer, schema: str) -> None:
     with pytest.raises(Refused, match="klingon"):
         PostgresSink(PostgresOptions(postgres_server.url, schema=schema, language="klingon")).create(
