@@ -6,6 +6,7 @@ obstore repeats a request after a lost connection or a 5xx status. Its errors ar
 
 import errno
 import io
+import os
 import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -16,7 +17,14 @@ from tempfile import SpooledTemporaryFile
 from threading import Thread
 from typing import TYPE_CHECKING, BinaryIO, TypeVar, cast
 
-from chunksink.chunkbus.errors import ExtraMissing, StorageConflict, StorageDenied, StorageError, extra_needed
+from chunksink.chunkbus.errors import (
+    ExtraMissing,
+    StorageConflict,
+    StorageDenied,
+    StorageEndpointInvalid,
+    StorageError,
+    extra_needed,
+)
 from chunksink.chunkbus.storage import BUCKET_SCHEMES, Content, Entry
 
 if TYPE_CHECKING:
@@ -37,6 +45,9 @@ _LISTED_AT_ONCE = 1000
 _ADDRESS = re.compile(
     rf"(?P<scheme>{'|'.join(BUCKET_SCHEMES)})://(?P<bucket>[^/?#@:]+)(?P<prefix>(?:/[^?#]*)?)", re.IGNORECASE
 )
+_S3_ENDPOINTS = ("AWS_ENDPOINT", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3")
+"""The variables that obstore reads; the last one counts."""
+_ENDPOINT = re.compile(r"https?://(?:[^/?#\s]*@)?(?P<host>[^/?#@\s]+)(?:[/?#]\S*)?", re.IGNORECASE)
 _CODE = re.compile(r"<Code>(\w+)</Code>")
 _VARIABLES = {
     "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
@@ -44,6 +55,18 @@ _VARIABLES = {
     "az": "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
 }
 _NO_BUCKET = ("NoSuchBucket", "ContainerNotFound", "InvalidBucketName")
+_RENEW = "Renew the credentials in the environment, and start the command again"
+_REGION = "Set AWS_REGION to the region of the bucket, or correct AWS_ENDPOINT_URL"
+_CAUSES: dict[str, tuple[type[StorageError], str, str]] = {
+    "ExpiredToken": (StorageDenied, "the credentials have expired", _RENEW),
+    "InvalidToken": (StorageDenied, "the session token is not valid", _RENEW),
+    "RequestTimeTooSkewed": (StorageDenied, "this machine's clock differs from the storage's", "Correct the clock"),
+    "AuthorizationHeaderMalformed": (StorageError, "the region is probably wrong", _REGION),
+    "IllegalLocationConstraintException": (StorageError, "the region is wrong", _REGION),
+    "PermanentRedirect": (StorageError, "the request was redirected, probably to another region", _REGION),
+}
+"""What some codes mean, and their remedies."""
+_REDIRECT = re.compile(r"redirect|\A30\d", re.IGNORECASE)
 _STATUS = re.compile(r"status code: (\d{3}[ \w]*)")
 _DENIED = re.compile(
     r"status code: 40[13]\b|169\.254\.169\.254|metadata\.google\.internal|credential|must be specified", re.IGNORECASE
@@ -55,6 +78,8 @@ class BucketStorage:
 
     def __init__(self, address: str) -> None:
         self.address = checked_address(address)
+        host = _s3_endpoint_host() if self.address.startswith("s3:") else ""
+        self._server = f"the object storage at {host}" if host else "the object storage"
         try:
             from obstore.store import from_url
         except ImportError as error:
@@ -164,7 +189,7 @@ class BucketStorage:
     def _call(self, name: str, request: Callable[[], T]) -> T:
         """Runs a request in another thread, because Ctrl-C would not interrupt a request in this one.
 
-        Replaces obstore's errors, which may show signed URLs.
+        Replaces obstore's errors, which may show signed URLs, and its panics.
         """
         from obstore.exceptions import BaseError
 
@@ -181,6 +206,13 @@ class BucketStorage:
             return future.result()
         except (FileNotFoundError, BaseError) as error:
             raise self._translation(name, error) from None
+        except BaseException as error:
+            if type(error).__name__ != "PanicException":  # its class cannot be imported, and is no Exception
+                raise
+            raise StorageError(
+                f"{self._at(name)}: obstore failed unexpectedly. Check the variables of the object storage in the "
+                "environment, then repeat the command"
+            ) from None
 
     def _translation(self, name: str, error: Exception) -> Exception:
         at, code, message = self._at(name), _code_of(error), str(error)
@@ -189,13 +221,17 @@ class BucketStorage:
         if isinstance(error, FileNotFoundError):
             return FileNotFoundError(errno.ENOENT, "No such object", at)
         detail = code or _reason(message)
+        cause = _CAUSES.get("PermanentRedirect" if _REDIRECT.search(detail) else code)
+        if cause is not None:
+            kind, meaning, remedy = cause
+            return kind(f"{at}: {meaning} ({detail}). {remedy}")
         if _DENIED.search(message):
             return StorageDenied(
                 f"{at}: access denied ({detail}). Set valid credentials in the environment, such as "
                 f"{_VARIABLES[self.address.partition(':')[0]]}, or grant the current ones permission for this request"
             )
         return StorageError(
-            f"{at}: the object storage does not answer as expected ({detail}). Check its endpoint and the network, "
+            f"{at}: {self._server} does not answer as expected ({detail}). Check its endpoint and the network, "
             "then repeat the command"
         )
 
@@ -208,6 +244,21 @@ def checked_address(address: str) -> str:
         raise StorageError(f"an address in object storage must be {forms}; credentials belong in the environment")
     prefix = "/".join(part for part in parts["prefix"].split("/") if part)
     return f"{parts['scheme'].lower()}://{parts['bucket']}/{prefix}".rstrip("/")
+
+
+def _s3_endpoint_host() -> str:
+    """The host of the endpoint in the environment; empty if there is none. StorageEndpointInvalid if it is no URL."""
+    host = ""
+    for variable in _S3_ENDPOINTS:
+        value = os.environ.get(variable)
+        if value == "":
+            del os.environ[variable]  # obstore would take it for an endpoint
+        elif value is not None:
+            parts = _ENDPOINT.fullmatch(value)
+            if parts is None:  # it may contain a secret, so the message does not repeat it
+                raise StorageEndpointInvalid(f"{variable} must begin with http:// or https://, then name a host")
+            host = parts["host"]
+    return host
 
 
 def _entry(name: str, meta: "ObjectMeta") -> Entry:

@@ -83,6 +83,24 @@ class BucketRoot(BusRoot):
         listing = self._listing()
         yield from listing.manifests if folder == "manifest" else listing.plain
 
+    def present_files(self, key: str) -> list[str]:
+        manifest = self.known_manifest(key)
+        chunks = self.chunks_named(key, manifest)
+        names = [manifest_name(key)] if manifest is not None else []
+        names += [chunks] if chunks is not None and self._is_listed(key, chunks) else []
+        return [f"{self.address}/{name}" for name in names]
+
+    def chunks_named(self, key: str, manifest: bytes | None) -> str | None:
+        checksum = committed_checksum(manifest)
+        names = _possible_names(key, checksum)
+        if present := next((name for name in names if self._is_listed(key, name)), None):
+            return present
+        return names[0] if checksum is not None or manifest is None else None
+
+    def _is_listed(self, key: str, chunks: str) -> bool:
+        listing, name = self._listing(), _base(chunks)
+        return name in listing.plain or name in listing.chunks.get(key, {})
+
     def committed(self) -> frozenset[object]:
         self.refresh()
         return frozenset((name, entry.version) for name, entry in self._listing().manifests.items())
@@ -127,13 +145,13 @@ class BucketRoot(BusRoot):
         manifest = self.manifest_bytes(key)
         while True:
             checksum = committed_checksum(manifest)
-            for name in ([_chunks_name(key, checksum)] if checksum else []) + [chunks_name(key)]:
+            for name in _possible_names(key, checksum):
                 with suppress(FileNotFoundError):
                     return fetch(name, checksum), manifest
             before, manifest = manifest, self.manifest_bytes(key)
             if manifest == before:
-                missing = f"{self.address}/{chunks_name(key)}"
-                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), missing)
+                missing = self.chunks_named(key, manifest) or chunks_name(key)
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), f"{self.address}/{missing}")
 
     def known_manifest(self, key: str) -> bytes | None:
         return self._read_manifest(key)
@@ -207,6 +225,11 @@ class BucketRoot(BusRoot):
 
 def _chunks_name(key: str, checksum: str) -> str:
     return f"canonical/{check_partition_key(key)}.{checksum}.jsonl"
+
+
+def _possible_names(key: str, checksum: str | None) -> list[str]:
+    """The names that the chunks of a manifest with this checksum may have; the first one that exists counts."""
+    return ([_chunks_name(key, checksum)] if checksum else []) + [chunks_name(key)]
 
 
 def _base(name: str) -> str:

@@ -74,6 +74,10 @@ class StorageDenied(StorageError):
     """The credentials are missing, wrong or expired, or lack a permission."""
 
 
+class StorageEndpointInvalid(StorageError):
+    """The endpoint in the environment is not a URL; correct the variable that the message names."""
+
+
 class StorageConflict(StorageError):
     """Another writer created or changed this file first."""
 

@@ -74,7 +74,7 @@ _AGAIN = "write the partition again (with `chunksink ingest`: move its files awa
 MEANINGS: dict[str, tuple[str, str]] = {
     CHUNKS_FILE_MISSING: (
         "a manifest exists without its chunks file",
-        "restore canonical/KEY.jsonl, or write the partition again (with `chunksink ingest`: move the manifest away, "
+        "restore the chunks file, or write the partition again (with `chunksink ingest`: move the manifest away, "
         "then ingest all its sources)",
     ),
     MANIFEST_MISSING: (
@@ -86,8 +86,8 @@ MEANINGS: dict[str, tuple[str, str]] = {
     JSON_PARSE: (
         "a line, or the manifest, is not one JSON object: broken syntax, an empty line, a key that occurs twice, "
         "NaN, nesting too deep",
-        "correct what the finding names (one record on each line, each key once, no NaN); if the syntax ends too "
-        f"early, the end was probably cut off: {_AGAIN}",
+        "correct what the finding names (one record on each line, each key once, no NaN), or restore the file from a "
+        f"copy; if the syntax ends too early, the end was probably cut off: {_AGAIN}",
     ),
     ENCODING: (
         "not UTF-8, a byte order mark, NUL bytes, CR LF line ends, a lone surrogate",
@@ -131,7 +131,7 @@ MEANINGS: dict[str, tuple[str, str]] = {
     ),
     CHECKSUM_MISMATCH: (
         "the chunks file is damaged or was changed after its commit: its checksum is not the one in the manifest",
-        f"restore canonical/KEY.jsonl from a copy, or {_AGAIN}",
+        f"restore the chunks file from a copy, or {_AGAIN}",
     ),
     TEXT_HASH_MISMATCH: (
         "a stored `text_hash` is not the hash of the text (a warning if it is not 64 hex digits at all)",

@@ -59,6 +59,9 @@ class FolderRoot(BusRoot):
     def files(self, key: str) -> tuple[Path, Path]:
         return self.manifest_file(key), self.chunks_file(key)
 
+    def present_files(self, key: str) -> list[str]:
+        return [str(file) for file in self.files(key) if file.exists()]
+
     def folders(self) -> tuple[Path, ...]:
         return self.path, self.canonical, self.manifests, self.path / "links"
 

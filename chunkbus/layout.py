@@ -128,6 +128,15 @@ class BusRoot(ABC):
         """Where a partition's manifest and chunks are, even if they do not exist. A bucket has no files."""
         return ()
 
+    @abstractmethod
+    def present_files(self, key: str) -> list[str]:
+        """Where a partition's manifest and chunks are, if they exist, for messages. In a bucket as listed."""
+
+    def chunks_named(self, key: str, manifest: bytes | None) -> str | None:
+        """The name of the chunks that belong to this manifest, whether or not they exist, for messages. None if an
+        unreadable manifest hides it. In a bucket as listed."""
+        return chunks_name(key)
+
     def partition_keys(self) -> list[str]:
         """The sorted keys of chunks files and manifests. A bucket ignores digest-named chunks without a manifest."""
         names = ((name, suffix) for folder, suffix in FOLDERS.items() for name in self._names(folder))

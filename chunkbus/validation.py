@@ -107,17 +107,17 @@ class Validation:
         try:
             file, manifest = self._root.open(key)
         except FileNotFoundError:
-            detail = f"canonical/{key}.jsonl does not exist"
-            self._report(key, None, [Problem(findings.CHUNKS_FILE_MISSING, detail)])
-            if self._root.manifest_bytes(key) is None:
-                self._validate_manifest(key, None)
+            manifest = self._root.manifest_bytes(key)
+            if name := self._root.chunks_named(key, manifest):
+                self._report(key, None, [Problem(findings.CHUNKS_FILE_MISSING, f"{name} does not exist")])
+            self._validate_manifest(key, manifest)
             return 0
         except OSError as error:
             _require_no_shortage(error)
             self._report(key, None, [Problem(findings.UNREADABLE, str(error))])
             return 0
         with file:
-            return self._validate_chunks(key, file, self._validate_manifest(key, manifest), inventory)
+            return self._validate_chunks(key, file, manifest, inventory)
 
     def _validate_manifest(self, key: str, data: bytes | None) -> Manifest | None:
         if data is None:
@@ -127,7 +127,8 @@ class Validation:
         self._report(key, None, problems)
         return None if data is None or problems else decode_manifest(data)
 
-    def _validate_chunks(self, key: str, file: BinaryIO, manifest: Manifest | None, inventory: Inventory) -> int:
+    def _validate_chunks(self, key: str, file: BinaryIO, data: bytes | None, inventory: Inventory) -> int:
+        manifest = self._validate_manifest(key, data)
         checksum = sha256()
 
         def watch(data: bytes) -> None:
@@ -160,7 +161,8 @@ class Validation:
             return lines
         if manifest is not None:
             documents = inventory.fewest_documents()
-            self._report(key, None, _compare_with_manifest(manifest, lines, documents, checksum.hexdigest()))
+            name = self._root.chunks_named(key, data)
+            self._report(key, None, _compare_with_manifest(manifest, lines, documents, checksum.hexdigest(), name))
             self._report(key, None, [] if is_ahead else examine_times(manifest))
         return lines
 
@@ -220,7 +222,10 @@ def _require_no_shortage(error: OSError) -> None:
         raise error
 
 
-def _compare_with_manifest(manifest: Manifest, chunks: int, documents: int, checksum: str) -> list[Problem]:
+def _compare_with_manifest(
+    manifest: Manifest, chunks: int, documents: int, checksum: str, name: str | None = None
+) -> list[Problem]:
+    """The differences between a manifest and its chunks. `name` is the chunks file in messages."""
     problems = []
     counts, skipped = manifest.counts, manifest.idempotency.skipped
     if counts.chunks_emitted != chunks:
@@ -233,6 +238,6 @@ def _compare_with_manifest(manifest: Manifest, chunks: int, documents: int, chec
     expected = bare_hex(manifest.checksums.chunks_file)
     if expected != checksum:
         hashes = f"its sha256 is {checksum}, the manifest has {expected}"
-        detail = f"the chunks file is damaged or was changed after its commit: {hashes}"
+        detail = f"{name or 'the chunks file'} is damaged or was changed after its commit: {hashes}"
         problems.append(Problem(findings.CHECKSUM_MISMATCH, detail))
     return problems

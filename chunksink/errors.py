@@ -9,7 +9,7 @@
     │   ├── PartitionLocked      another process is writing the partition: try again later
     │   ├── ExtraMissing         a package for buckets, vector segments, Ray, metrics or MCP is not installed
     │   ├── StorageError         a bucket cannot be reached or refuses a request
-    │   │   └── StorageDenied, StorageConflict
+    │   │   └── StorageDenied, StorageEndpointInvalid, StorageConflict
     │   └── StoreUnreadable, NewerStore    a database of chunksink is damaged, or written by a newer version
     ├── IngestError              reading sources and writing their chunks
     │   ├── IngestRefused        the run stopped before it wrote anything
@@ -62,6 +62,7 @@ from chunksink.chunkbus.errors import PartitionChanged as PartitionChanged
 from chunksink.chunkbus.errors import PartitionLocked as PartitionLocked
 from chunksink.chunkbus.errors import StorageConflict as StorageConflict
 from chunksink.chunkbus.errors import StorageDenied as StorageDenied
+from chunksink.chunkbus.errors import StorageEndpointInvalid as StorageEndpointInvalid
 from chunksink.chunkbus.errors import StorageError as StorageError
 from chunksink.chunkbus.errors import StoreUnreadable as StoreUnreadable
 from chunksink.embeddings.errors import CacheError as CacheError

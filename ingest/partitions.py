@@ -48,7 +48,7 @@ def _why_not_ours(bus: BusRoot, key: str) -> str:
         reason = error.strerror if isinstance(error, OSError) else error
         return (
             f"the manifest of partition {key} of {bus.address} cannot be read ({reason}); nothing was written. Restore "
-            f"it, or move canonical/{key}.jsonl away and run this again"
+            f"it from a copy, or move {_files(bus, key)} away and ingest every source of it again before the next sync"
         )
     return (
         f"partition {key} of {bus.address} was not written by `chunksink ingest`; nothing was written. Name another "
@@ -91,12 +91,15 @@ def _is_valid(bus: BusRoot, key: str, placement: Placement) -> bool:
         return True
     if placement.only in (None, key):
         first = next(finding for finding in findings if finding.is_error)
-        files = [str(file) for file in bus.files(key) if file.exists()] or [f"its objects in {bus.address}"]
         raise IngestRefused(
             f"partition {key} of {bus.address} is not valid: {first}; nothing was written. Restore its files from a "
-            f"copy, or move {' and '.join(files)} away and ingest every source of it again before the next sync"
+            f"copy, or move {_files(bus, key)} away and ingest every source of it again before the next sync"
         )
     return False
+
+
+def _files(bus: BusRoot, key: str) -> str:
+    return " and ".join(bus.present_files(key))
 
 
 def _forget(db: sqlite3.Connection, key: str) -> None:

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 from msgspec.structs import replace
 
-from chunksink.chunkbus.errors import PartitionLocked, RepeatedChunks
+from chunksink.chunkbus.errors import InvalidChunk, PartitionLocked, RepeatedChunks
 from chunksink.chunkbus.findings import DUPLICATE_IDS
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.chunkbus.manifest import Manifest, ManifestProducer, Tombstone, decode_manifest
@@ -163,8 +163,7 @@ class _Writer:
             with self._open(spool, partition) as file:
                 for *summary, _, start, end, _ in rows:
                     file.seek(start)
-                    for line in file.read(end - start).rstrip(b"\n").split(b"\n"):
-                        writer.add_line(line)
+                    self._add_family(writer, file.read(end - start), partition)
                     self._db.execute(_ADD_FAMILY, (_NEW, *summary, at, at + end - start))
                     at += end - start
                     documents += 1
@@ -176,6 +175,19 @@ class _Writer:
             return open(os.fsdecode(spool), "rb")  # noqa: PTH123
         assert partition is not None
         return self._bus.open(partition)[0]
+
+    def _add_family(self, writer: PartitionWriter, data: bytes, partition: str | None) -> None:
+        """Adds the lines of a family, from this partition or from a spool."""
+        try:
+            for line in data.rstrip(b"\n").split(b"\n"):
+                writer.add_line(line)
+        except InvalidChunk as error:
+            if partition is None:
+                raise
+            raise InvalidChunk(
+                f"partition {partition} of {self._bus.address} was damaged after its commit ({error}). Restore its "
+                "chunks from a copy, or run `chunksink validate`, which names the damage and the remedy"
+            ) from error
 
     def _record_families(self, key: str) -> None:
         """Replaces the partition's rows in `family` by those of the new version."""

@@ -86,6 +86,7 @@ def _codes() -> dict[type, Exit]:
         bus.PartitionChanged: Exit.LOCKED,
         bus.PartitionLocked: Exit.LOCKED,
         bus.StorageConflict: Exit.LOCKED,
+        bus.StorageEndpointInvalid: Exit.USAGE,
         bus.StorageError: Exit.ENGINE,
         bus.StoreUnreadable: Exit.DRIFT,
         embeddings.EmbeddingsError: Exit.USAGE,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chunksink.chunkbus.errors import ExtraMissing, extra_needed
+from chunksink.chunkbus.errors import ExtraMissing, StorageError, extra_needed
 from chunksink.command_line.exits import Exit, Refusal
 from chunksink.command_line.output import note
 from chunksink.command_line.progress import progress, report_fault
@@ -205,7 +205,11 @@ def open_index(shared: SharedOptions, **flags: Any) -> "Index":
 
 def note_index(config: Config) -> None:
     """Before a run that writes: say that it makes a new index, or that its chunks are in a different place now."""
-    home, bus = config.home_path, config.bus
+    home = config.home_path
+    try:
+        bus = config.bus
+    except StorageError:
+        return  # the run raises it again, and runs `on_failure`
     if not live_sinks(home):
         if bus.exists:
             note(f"creating a new index in {home.absolute()}")

@@ -139,6 +139,31 @@ def test_denied_request_is_an_error_of_its_own(root: BusRoot, proxy: Proxy, tmp_
         write(behind, KEY, 2)
 
 
+@pytest.mark.parametrize(
+    ("status", "code", "kind", "named"),
+    [
+        (400, "ExpiredToken", StorageDenied, "credentials"),
+        (403, "RequestTimeTooSkewed", StorageDenied, "clock"),
+        (400, "AuthorizationHeaderMalformed", StorageError, "AWS_REGION"),
+        (301, "PermanentRedirect", StorageError, "AWS_REGION"),
+        (307, "TemporaryRedirect", StorageError, "AWS_REGION"),
+        (503, "SlowDown", StorageError, "127.0.0.1"),
+    ],
+)
+def test_refused_request_names_what_to_correct(
+    status: int, code: str, kind: type[StorageError], named: str, root: BusRoot, proxy: Proxy, tmp_path: Path
+) -> None:
+    write(root, KEY, 1)
+    behind = elsewhere(root, tmp_path / "other")
+    proxy.inject(Fault(code, status=status, body=b"<Error><Code>%s</Code></Error>" % code.encode()), always)
+    for call in (behind.partition_keys, lambda: behind.manifest_bytes(KEY), lambda: write(behind, KEY, 2)):
+        with pytest.raises(StorageError) as refused:
+            call()
+        assert type(refused.value) is kind
+        assert named in str(refused.value)
+        assert "AWS_SECRET_ACCESS_KEY" not in str(refused.value)
+
+
 @pytest.mark.parametrize("status", [409, 412])
 def test_refused_manifest_is_a_lost_race(status: int, root: BusRoot, proxy: Proxy, tmp_path: Path) -> None:
     write(root, KEY, 1)

@@ -98,7 +98,8 @@ def test_damaged_chunks_are_a_finding_and_never_cached(root: BusRoot, tmp_path: 
     [name] = names(root, "canonical")
     root.storage.write(f"canonical/{name}", lines_of(version(2)))
     other = elsewhere(root, tmp_path / "other")
-    assert findings.CHECKSUM_MISMATCH in codes(validate(other))
+    [found] = [each for each in validate(other) if each.code == findings.CHECKSUM_MISMATCH]
+    assert found.detail.split()[0] == f"canonical/{name}"
     assert copies(tmp_path / "other") == []
 
 
@@ -110,7 +111,27 @@ def test_missing_objects_are_findings(root: BusRoot, tmp_path: Path) -> None:
     root.storage.remove("manifest/b.manifest.json")
     root.storage.write("canonical/c.jsonl", b"")
     for here in (elsewhere(root, tmp_path / "other"), root):  # the second one has a copy
-        assert codes(validate(here)) == [findings.CHUNKS_FILE_MISSING, findings.MANIFEST_MISSING]
+        found = validate(here)
+        assert codes(found) == [findings.CHUNKS_FILE_MISSING, findings.MANIFEST_MISSING]
+        assert found[0].detail.split()[0] == f"canonical/{first}"
+        with pytest.raises(FileNotFoundError) as missing:
+            here.open(KEY)
+        assert missing.value.filename == f"{root.address}/canonical/{first}"
+
+
+@pytest.mark.parametrize("named", ["by checksum", "by key"])
+def test_damaged_manifest_is_the_only_finding(named: str, root: BusRoot, tmp_path: Path) -> None:
+    if named == "by key":
+        put(root, KEY, lines_of(version(1)))
+    else:
+        write(root, KEY, 1)
+    root.storage.write(f"manifest/{KEY}.manifest.json", b"{")
+    for here in (elsewhere(root, tmp_path / "other"), root):
+        here.refresh()
+        assert codes(validate(here)) == [findings.JSON_PARSE]
+        manifest_file, *chunks = here.present_files(KEY)
+        assert manifest_file == f"{root.address}/manifest/{KEY}.manifest.json"
+        assert chunks == ([f"{root.address}/canonical/{KEY}.jsonl"] if named == "by key" else [])
 
 
 def test_object_that_differs_from_its_copy_is_a_finding(root: BusRoot) -> None:

@@ -102,6 +102,15 @@ def test_absent_partition_is_reported(tmp_path: Path) -> None:
     ]
 
 
+def test_damaged_manifest_without_chunks_is_reported(tmp_path: Path) -> None:
+    root = put(FolderRoot(tmp_path), "k", lines_of([chunk(0)]), b"{")
+    root.chunks_file("k").unlink()
+    assert places(validate(root)) == [
+        (findings.CHUNKS_FILE_MISSING, "error", "k", None),
+        (findings.JSON_PARSE, "error", "k", None),
+    ]
+
+
 def test_all_problems_of_a_line_are_named_at_once(tmp_path: Path) -> None:
     bad = chunk(0, text="a\0b", created_at="never", provenance={"inputs": []}, hashes={"text_hash": "0" * 64})
     found = validate(put(FolderRoot(tmp_path), "k", lines_of([bad])), rules=Rules(True))

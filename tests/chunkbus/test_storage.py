@@ -10,7 +10,13 @@ from pathlib import Path
 import pytest
 
 from chunksink.chunkbus.bucket import BucketStorage, checked_address
-from chunksink.chunkbus.errors import ExtraMissing, StorageConflict, StorageDenied, StorageError
+from chunksink.chunkbus.errors import (
+    ExtraMissing,
+    StorageConflict,
+    StorageDenied,
+    StorageEndpointInvalid,
+    StorageError,
+)
 from chunksink.chunkbus.storage import Entry, Storage, is_bucket, open_storage
 from tests.conftest import HEAVY
 
@@ -158,6 +164,33 @@ def test_bucket_without_an_account_is_denied(monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(StorageDenied) as denied:
         open_storage("az://container/a")
     assert "AZURE_STORAGE_ACCOUNT_NAME" in str(denied.value)
+
+
+@pytest.mark.parametrize("variable", ["AWS_ENDPOINT", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"])
+@pytest.mark.parametrize("value", ["localhost:9000", "http://", "ftp://host", " http://host", "https://id:secret@"])
+def test_endpoint_that_is_no_url_is_refused_when_opened(
+    value: str, variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(StorageEndpointInvalid) as refused:
+        open_storage("s3://bucket/a")
+    assert str(refused.value).split()[0] == variable
+    assert "secret" not in str(refused.value)
+
+
+def test_endpoint_when_empty_counts_as_unset(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "")  # it would count before AWS_ENDPOINT_URL
+    storage = open_storage(bucket)
+    storage.write("a", b"1")
+    assert storage.read("a") == b"1"
+
+
+def test_panic_of_obstore_is_a_storage_error(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://a:b:c")
+    storage = open_storage(bucket)
+    for call in (lambda: storage.read("a"), lambda: storage.write("a", b""), lambda: names(storage, "a")):
+        with pytest.raises(StorageError):
+            call()
 
 
 def test_address_is_normalised_and_refused_with_credentials() -> None:

@@ -71,6 +71,14 @@ def lose_everything(shell: Shell) -> None:
     sink.close()
 
 
+def test_run_without_a_usable_endpoint_is_reported(
+    shell: Shell, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "localhost:9000")
+    assert shell("sync", "--chunks", "s3://bucket/a").code == Exit.USAGE
+    assert mailbox.take("on_failure")["error"] == "StorageEndpointInvalid"
+
+
 def test_run_that_stops_is_reported_with_its_error(shell: Shell, mailbox: Mailbox) -> None:
     shell.synced(p1=[source(f"{number}.md", f"text {number}") for number in range(20)])
     assert mailbox.take("on_failure") is None

@@ -35,7 +35,8 @@ class Fault:
     answer_bytes: int | None = None
     """So much of the answer reaches the client; None is all."""
     status: int | None = None
-    """Answered in place of the server."""
+    """Answered in place of the server, with this body."""
+    body: bytes = b"try later"
     end: Literal["close", "reset", "silence"] = "close"
     """What then becomes of the connection; silence lasts until the client leaves."""
     act: Callable[[], object] = lambda: None
@@ -163,7 +164,8 @@ class _Connection(socketserver.StreamRequestHandler):
         fault = self.server.take(request)
         self.server.ending.wait(fault.delay)
         if fault.status is not None:
-            self.wfile.write(b"HTTP/1.1 %d Fault\r\nContent-Length: 9\r\n\r\ntry later" % fault.status)
+            head = b"HTTP/1.1 %d Fault\r\nContent-Length: %d\r\n\r\n" % (fault.status, len(fault.body))
+            self.wfile.write(head + fault.body)
             return True
         upstream.sendall(request[: fault.request_bytes])
         if fault.request_bytes is None:

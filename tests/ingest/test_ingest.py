@@ -350,6 +350,19 @@ def test_a_partition_without_a_manifest_is_refused_until_it_is_moved_away(two: B
     assert two.texts() == texts
 
 
+def test_a_partition_with_a_damaged_manifest_is_refused_until_it_is_moved_away(two: Bench) -> None:
+    two.ingest()
+    texts = two.texts()
+    two.bus.manifest_file("documents").write_bytes(b"{")
+    with pytest.raises(IngestRefused) as refused:
+        two.ingest()
+    for file in two.bus.files("documents"):
+        assert str(file) in str(refused.value)
+        file.rename(two.home / file.name)
+    two.ingest()
+    assert two.texts() == texts
+
+
 @pytest.mark.parametrize("names", [("chunks.jsonl",), ("1.jsonl", "2.jsonl")], ids=["one file", "two files"])
 def test_two_families_with_one_chunk_id_cannot_share_a_partition(bench: Bench, names: tuple[str, ...]) -> None:
     chunks = []

@@ -89,6 +89,37 @@ def test_address_that_cannot_be_used_is_a_usage_error(variables: dict[str, str],
     assert "secret" not in ended.out + ended.err
 
 
+@pytest.mark.parametrize(
+    ("command", "code"), [("sync", Exit.USAGE), ("plan", Exit.USAGE), ("doctor", Exit.ENGINE)], ids=str
+)
+def test_endpoint_that_is_no_url_is_named(command: str, code: Exit, tmp_path: Path) -> None:
+    credentials = {"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "key"}
+    variables = credentials | {"CHUNKSINK_CHUNKS": "s3://tests/a", "AWS_ENDPOINT_URL": "localhost:9000"}
+    ended = chunksink(tmp_path, "--log-format", "json", command, **variables)
+    assert ended.code == code
+    assert "AWS_ENDPOINT_URL" in ended.out + ended.err
+    for line in ended.err.splitlines():
+        json.loads(line)
+
+
+def test_ingest_when_the_old_chunks_are_damaged_names_the_remedy(
+    bucket: str, s3_server: S3Server, tmp_path: Path
+) -> None:
+    for name in ("a.md", "b.md"):
+        (tmp_path / name).write_text("# A\n\nText.\n", encoding="utf-8")
+    variables = s3_server.variables() | {"CHUNKSINK_CHUNKS": bucket}
+    assert chunksink(tmp_path, "ingest", "a.md", "b.md", **variables).code == Exit.OK
+    root = BusRoot.at(bucket, tmp_path)
+    [chunks] = root.storage.entries("canonical")
+    root.storage.write(f"canonical/{chunks.name}", b"damaged\n")
+    (tmp_path / "a.md").write_text("# A\n\nAnother text.\n", encoding="utf-8")
+    ended = chunksink(tmp_path, "ingest", "a.md", "b.md", **variables)
+    assert ended.code == Exit.INVALID_INPUT
+    assert "`chunksink validate`" in ended.err
+    [still] = root.storage.entries("canonical")
+    assert still.name == chunks.name
+
+
 @pytest.mark.parametrize("command", ["sync", "validate", "ingest"])
 def test_denied_bucket_ends_the_run_and_changes_nothing(
     command: str, bucket: str, s3_server: S3Server, tmp_path: Path
