@@ -56,8 +56,7 @@ if TYPE_CHECKING:
 
 
 _READING_EFFORT = 16
-"""Reading a byte of a document takes this many times as long as checking a byte of chunks. So workers pay off for
-smaller inputs."""
+"""Reading a byte of a document takes this many times as long as checking a byte of chunks."""
 
 
 def _close_in_thread(live: "LiveSearch", opened_by: int) -> None:
