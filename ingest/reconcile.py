@@ -58,14 +58,17 @@ def _is_gone(path: Path | None) -> bool:
 
 
 # Updates the origin (the file) of families that were read again unchanged: of several files, the last one counts. Also
-# replaces an origin that is only a guess: `partitions` takes the family's name if the chunks do not name their file.
+# replaces an origin that is gone, that no longer contains the family, or that is only a guess: `partitions` takes the
+# family's name if the chunks do not name their file.
 _ORIGINS = """
 update family set origin = (
   select max(draft.uri) from draft where draft.family = family.family and draft.digest = family.digest
 ) where exists (
   select 1 from draft
   where draft.family = family.family and draft.digest = family.digest and (
-    draft.uri > family.origin
+    draft.uri > family.origin or is_gone(family.origin)
+    or exists (select 1 from source_family as former where former.family = family.family
+      and former.uri = family.origin and not former.is_current)
     or family.origin = family.name and family.origin not in (select uri from found)
       and family.origin not in (select uri from source)
   )
@@ -147,7 +150,7 @@ where source_family.tenant = :tenant
     found.is_whole or (found.outcome = 'unchanged' and not source_family.is_current)
     or (found.uri is null and has_vanished(source_family.uri))
   )
-  and not exists (select 1 from draft where draft.family = stored.family and draft.uri = stored.origin)
+  and not exists (select 1 from draft where draft.family = stored.family)
   and not exists (select 1 from departure where departure.family = stored.family)
   and not exists (select 1 from arrival where arrival.family = stored.family)
 """
