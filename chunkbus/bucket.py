@@ -46,7 +46,7 @@ _ADDRESS = re.compile(
     rf"(?P<scheme>{'|'.join(BUCKET_SCHEMES)})://(?P<bucket>[^/?#@:]+)(?P<prefix>(?:/[^?#]*)?)", re.IGNORECASE
 )
 _S3_ENDPOINTS = ("AWS_ENDPOINT", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3")
-"""The variables that obstore reads; the last one counts."""
+"""The variables that obstore reads."""
 _ENDPOINT = re.compile(r"https?://(?:[^/?#\s]*@)?(?P<host>[^/?#@\s]+)(?:[/?#]\S*)?", re.IGNORECASE)
 _CODE = re.compile(r"<Code>(\w+)</Code>")
 _VARIABLES = {
@@ -222,7 +222,7 @@ class BucketStorage:
             return FileNotFoundError(errno.ENOENT, "No such object", at)
         detail = code or _reason(message)
         cause = _CAUSES.get("PermanentRedirect" if _REDIRECT.search(detail) else code)
-        if cause is not None:
+        if cause is not None and (cause[2] != _REGION or self.address.startswith("s3:")):
             kind, meaning, remedy = cause
             return kind(f"{at}: {meaning} ({detail}). {remedy}")
         if _DENIED.search(message):
@@ -247,18 +247,19 @@ def checked_address(address: str) -> str:
 
 
 def _s3_endpoint_host() -> str:
-    """The host of the endpoint in the environment; empty if there is none. StorageEndpointInvalid if it is no URL."""
-    host = ""
+    """The host of the endpoint in the environment; empty unless there is exactly one: which of several counts may
+    depend on their order. StorageEndpointInvalid if one is no URL."""
+    hosts: list[str] = []
     for variable in _S3_ENDPOINTS:
         value = os.environ.get(variable)
         if value == "":
-            del os.environ[variable]  # obstore would take it for an endpoint
+            os.environ.pop(variable, None)  # obstore would take it for an endpoint
         elif value is not None:
             parts = _ENDPOINT.fullmatch(value)
             if parts is None:  # it may contain a secret, so the message does not repeat it
                 raise StorageEndpointInvalid(f"{variable} must begin with http:// or https://, then name a host")
-            host = parts["host"]
-    return host
+            hosts.append(parts["host"])
+    return hosts[0] if len(hosts) == 1 else ""
 
 
 def _entry(name: str, meta: "ObjectMeta") -> Entry:

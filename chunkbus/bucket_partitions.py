@@ -64,12 +64,9 @@ class BucketRoot(BusRoot):
         return any(next(self.storage.entries(folder), None) for folder in ("manifest", "canonical"))
 
     @property
-    def how_to_find(self) -> str:
-        return "Correct the bucket or prefix, in the settings or with --chunks"
-
-    @property
-    def how_to_create_empty(self) -> str:
-        return f"write an empty object {self.address}/manifest/kept"
+    def how_to_find_or_empty(self) -> str:
+        find = "Correct the bucket or prefix, in the settings or with --chunks"
+        return f"{find}. To remove all partitions: write an empty object {self.address}/manifest/kept"
 
     def prepare(self) -> None:
         """A bucket has no folders."""

@@ -86,12 +86,9 @@ class FolderRoot(BusRoot):
         return super()._why_missing if self.path.is_dir() else "there is no such folder"
 
     @property
-    def how_to_find(self) -> str:
-        return "Bring the folder back, or name it with --chunks DIR"
-
-    @property
-    def how_to_create_empty(self) -> str:
-        return f"run `mkdir -p {self.manifests}`"
+    def how_to_find_or_empty(self) -> str:
+        find = "Bring the folder back, or name it with --chunks DIR"
+        return f"{find}. To remove all partitions: run `mkdir -p {self.manifests}`"
 
     def prepare(self) -> None:
         self.manifests.mkdir(exist_ok=True)

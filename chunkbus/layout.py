@@ -94,13 +94,9 @@ class BusRoot(ABC):
 
     @property
     @abstractmethod
-    def how_to_find(self) -> str:
-        """For messages: what to do if the chunks of an index are not here."""
-
-    @property
-    @abstractmethod
-    def how_to_create_empty(self) -> str:
-        """For messages: how to create a root without partitions."""
+    def how_to_find_or_empty(self) -> str:
+        """For messages: what to do if the chunks of an index are not here, and how to create a root without
+        partitions."""
 
     def require(self) -> "BusRoot":
         """Returns this root, or raises NotABusRoot if it does not exist."""

@@ -6,7 +6,6 @@ copies are removed.
 
 import os
 import secrets
-import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -78,10 +77,13 @@ class PartitionCache:
         return file
 
     def clear(self) -> bool:
-        """Removes all copies. Returns whether there were any."""
-        had_copies = self._folder.is_dir()
-        shutil.rmtree(self._folder, ignore_errors=True)
-        return had_copies
+        """Removes all copies, but no unfinished files, which a run may be writing. Returns whether there were any."""
+        if not self._folder.is_dir():
+            return False
+        copies = [path for path in self._folder.iterdir() if path.suffix == ".jsonl"]
+        for path in copies:
+            path.unlink(missing_ok=True)
+        return bool(copies)
 
     @contextmanager
     def spool(self) -> Iterator[Path]:

@@ -298,8 +298,8 @@ class Index(AbstractContextManager["Index", None]):
 
     def forget(self, name: Path | str, *, tenant: str | None = None, every: bool = False) -> ForgetReport:
         """Erase a source from every build, the cache, dead letters and run records. If several sources have this
-        name, `tenant` chooses one and `every` chooses all. The bus may be missing. Without an index, copies of the
-        chunks of a bucket are removed before NoGeneration is raised."""
+        name, `tenant` chooses one and `every` chooses all. The bus may be missing. Copies of the chunks of a
+        bucket are removed first, also if NoGeneration or UnknownSource is raised then."""
         home = self.config.home_path
         with forgetting_copies(home), self._session("forget", reads_chunks=False, makes_home=False) as session:
             # A rebuild under way would write the source again, from what it has read.

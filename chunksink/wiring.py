@@ -122,7 +122,7 @@ def require_chunks(config: Config, command: str) -> BusRoot:
     """Returns the bus root. Raises InvalidBus if its folder is gone and had partitions before, and NotABusRoot if it
     never had any, or if the path cannot be a bus root, such as a file.
 
-    If the storage fails, an existing home gets a record of the failed run, so that monitoring notices it.
+    If the storage fails, a home with an index gets a record of the failed run, so that monitoring notices it.
     """
     home = config.home_path
     try:
@@ -144,8 +144,7 @@ def _existing_chunks(root: BusRoot, home: Path) -> BusRoot:
         if known:
             raise InvalidBus(
                 f"no chunks at {root.address}, but the index was made from {counted(len(known), 'partition')}; it is "
-                f"unchanged. {root.how_to_find}. To remove all partitions: {root.how_to_create_empty}, then "
-                "`chunksink retire-partition KEY` for each"
+                f"unchanged. {root.how_to_find_or_empty}, then `chunksink retire-partition KEY` for each"
             ) from error
         raise
 
@@ -187,7 +186,7 @@ def default_mode(config: Config) -> "Mode":
 
 def status_of(config: Config, named: int = -1, *, reads_chunks: bool = True) -> "HomeStatus":
     """The state of the home, with the names of up to `named` held families (-1: of all). Without `reads_chunks` the
-    chunks count as missing, and `named` must be 0. Raises NoGeneration if nothing was built yet."""
+    chunks count as missing, and none is named. Raises NoGeneration if nothing was built yet."""
     from chunksink.rebuild.session import model_mismatch
     from chunksink.rebuild.status import status
 

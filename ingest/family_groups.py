@@ -26,8 +26,8 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     is the number of the chunk in its family, and `count` the number of chunks, if the record states them. A family with
     a `count` is read completely or not at all.
 
-    `own_id` is an id of the record that `chunk_id` does not depend on. If records with different `own_id` have the same
-    `chunk_id`, they repeat a text. Then all but the first get another `chunk_id`.
+    `own_id` tells the record from other records with the same text; `chunk_id` does not depend on it. If records with
+    different `own_id` have the same `chunk_id`, they repeat a text. Then all but the first get another `chunk_id`.
 
     `complete_chunk` is a chunk that is passed on unchanged. `not_indexed` says why the record does not become a chunk.
     `group_records` sets `line`.

@@ -105,7 +105,7 @@ def forget(session: Session, name: str, *, tenant: str | None = None, every: boo
                 scrubbed.scrub()
     lines = blank(session.state.home, ids | families | {name})
     still_in = _erase_records(session, families)
-    PartitionCache(session.state.home / FOLDER).clear()
+    PartitionCache(session.state.home / FOLDER).clear()  # the session may have fetched some since `forgetting_copies`
     return ForgetReport(
         families=tuple(sorted(families)),
         documents=documents,
@@ -119,12 +119,13 @@ def forget(session: Session, name: str, *, tenant: str | None = None, every: boo
 
 @contextmanager
 def forgetting_copies(home: Path) -> Iterator[None]:
-    """Remove the copies of a bucket's chunks if the block finds no index: an `ingest` leaves them, too. NoGeneration
-    then reports both."""
+    """Remove the copies of a bucket's chunks first, whatever follows: an `ingest` leaves them, too. If the block then
+    finds no index, NoGeneration reports both."""
+    had_copies = PartitionCache(home / FOLDER).clear()
     try:
         yield
     except NothingBuilt as error:
-        if not PartitionCache(home / FOLDER).clear():
+        if not had_copies:
             raise
         raise NoGeneration(
             f"no index in {home.absolute()}, but copies of chunks, which were removed. Its ledger `ingest.db` and its "

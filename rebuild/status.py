@@ -186,7 +186,7 @@ def status(
     reads_chunks: bool = True,
 ) -> HomeStatus:
     """`sinks` are the configured ones. `named` limits the held families that are named; -1 names all. Without
-    `reads_chunks` the bus counts as missing, and `named` must be 0."""
+    `reads_chunks` the bus counts as missing, and none is named."""
     live, previous = state.live(), state.previous_or_none()
     catalog = Catalog(state)
     locks = held_locks(state.home)
@@ -205,7 +205,7 @@ def status(
         begun_flip=state.begun_flip() is not None,
         bus=_bus(state.db, catalog, root, intake, found=reads_chunks and root.exists),
         held=sum(held_by_reason(state.db, ids).values()),
-        held_families=tuple(held_families(state.db, root, ids, named)),
+        held_families=tuple(held_families(state.db, root, ids, named if reads_chunks else 0)),
         rebuild_due=due(live),
         brake=large_removal(state.db, ids),
         locks=locks,

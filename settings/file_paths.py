@@ -66,21 +66,22 @@ def folder_inside_bus(chunks: str, home: str, sinks: Mapping[str, Mapping[str, A
     return None
 
 
-def wrong_address(chunks: str, home: str) -> tuple[str, str] | None:
-    """The setting with an unusable address (`chunks` or `home`), and a message about it."""
+def wrong_address(chunks: str, home: str, segments: str) -> tuple[str, str] | None:
+    """The setting with an unusable address (`chunks`, `home` or `ray`), and a message about it."""
     if "://" in home or _ONE_SLASH.match(home):
         return "home", "`home` must be a local folder; `chunks` can be in object storage"
-    if mistyped := _ONE_SLASH.match(chunks):
-        return "chunks", f"`chunks`: an address in object storage has two slashes: {mistyped['scheme']}://BUCKET/PREFIX"
-    if "://" not in chunks:
-        return None
-    from chunksink.chunkbus.bucket import checked_address
-    from chunksink.chunkbus.errors import StorageError
+    for name, what, place in (("chunks", "`chunks`", chunks), ("ray", "`segments` in [ray]", segments)):
+        if mistyped := _ONE_SLASH.match(place):
+            return name, f"{what}: an address in object storage has two slashes: {mistyped['scheme']}://BUCKET/PREFIX"
+        if "://" not in place:
+            continue
+        from chunksink.chunkbus.bucket import checked_address
+        from chunksink.chunkbus.errors import StorageError
 
-    try:
-        checked_address(chunks)
-    except StorageError as error:
-        return "chunks", f"`chunks`: {error}"
+        try:
+            checked_address(place)
+        except StorageError as error:
+            return name, f"{what}: {error}"
     return None
 
 

@@ -174,7 +174,8 @@ def _require_usable(config: Config, unused: set[str], sources: _Sources, environ
             "`endpoint` must be a URL without user, password or parameters: put a key into an environment variable and "
             "name it in `endpoint_key_variable`",
         )
-    if unusable := wrong_address(config.chunks, config.home):
+    segments = (config.ray and config.ray.segments) or ""
+    if unusable := wrong_address(config.chunks, config.home, segments):
         raise sources.error(*unusable)
     if found := folder_inside_bus(config.chunks, config.home, config.sink):
         name, reason = found

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from chunksink.chunkbus import bucket as bucket_module
+from chunksink.chunkbus.bucket import BucketStorage
 from chunksink.chunkbus.errors import PartitionLocked, StorageDenied, StorageError
 from chunksink.chunkbus.layout import BusRoot
 from tests.chunkbus.buckets import KEY, copies, elsewhere, read
@@ -162,6 +163,25 @@ def test_refused_request_names_what_to_correct(
         assert type(refused.value) is kind
         assert named in str(refused.value)
         assert "AWS_SECRET_ACCESS_KEY" not in str(refused.value)
+
+
+def test_redirect_outside_s3_does_not_name_a_variable_of_s3(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
+    variables = {"ACCOUNT_NAME": "a", "ENDPOINT": proxy.url, "SKIP_SIGNATURE": "true"}
+    for name, value in variables.items():
+        monkeypatch.setenv(f"AZURE_STORAGE_{name}", value)
+        monkeypatch.setenv(f"AZURE_{name}", value)
+    proxy.inject(Fault("redirect", status=301), always)
+    with pytest.raises(StorageError, match="redirect") as refused:
+        BucketStorage("az://container/a").read("b")
+    assert proxy.faulted
+    assert "AWS" not in str(refused.value)
+
+
+def test_host_is_not_named_if_there_are_several_endpoints(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT", proxy.url.replace("127.0.0.1", "localhost"))
+    proxy.inject(UNAVAILABLE, always)
+    with pytest.raises(StorageError, match="the object storage does not answer"):
+        BucketStorage("s3://bucket/a").read("b")
 
 
 @pytest.mark.parametrize("status", [409, 412])

@@ -171,6 +171,21 @@ def test_partition_that_cannot_be_cached_is_read_by_ranges(reason: str, root: Bu
     assert read(root) == version(4)
 
 
+def test_clear_removes_copies_and_nothing_else(tmp_path: Path) -> None:
+    cache = PartitionCache(tmp_path / "partitions")
+    assert not cache.clear()
+    with cache.spool() as unfinished:
+        unfinished.write_bytes(b"new")
+        assert not cache.clear()
+        for name in ("a.jsonl", "b.jsonl", "notes.txt"):
+            (unfinished.parent / name).touch()
+        assert cache.clear()
+        assert copies(unfinished.parent) == sorted(["notes.txt", unfinished.name])
+    (tmp_path / "partitions" / "not-a-file.jsonl").mkdir()
+    with pytest.raises(OSError, match=r"not-a-file\.jsonl"):
+        cache.clear()
+
+
 def test_partition_just_downloaded_is_scanned_by_workers(root: BusRoot, tmp_path: Path) -> None:
     """Workers open the file by its name."""
     write(root, KEY, 3)

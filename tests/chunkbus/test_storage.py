@@ -1,5 +1,6 @@
 """One conformance suite for folders and buckets."""
 
+import os
 import sys
 import threading
 from collections.abc import Callable
@@ -183,6 +184,12 @@ def test_endpoint_when_empty_counts_as_unset(bucket: str, monkeypatch: pytest.Mo
     storage = open_storage(bucket)
     storage.write("a", b"1")
     assert storage.read("a") == b"1"
+
+
+def test_empty_endpoint_that_another_thread_has_just_unset_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_ENDPOINT", raising=False)
+    monkeypatch.setattr(type(os.environ), "get", lambda *_: "")
+    open_storage("s3://bucket/a")
 
 
 def test_panic_of_obstore_is_a_storage_error(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:

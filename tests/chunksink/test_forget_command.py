@@ -42,6 +42,7 @@ def test_forget_erases_a_source_from_every_build_and_record(twice: Shell) -> Non
     assert ended.json["vectors"] == 1
     assert ended.json["texts"] == 2
     assert "`chunksink rebuild` twice" in ended.json["out_of_reach"]
+    assert "bucket" not in ended.json["out_of_reach"]
     for sink, build in builds(twice):
         assert twice.texts(sink, build) == ["nothing to hide", "shared by both"]
     ids = [document.id for document in project_family(SECRET)]

@@ -33,6 +33,15 @@ def test_forget_of_an_unknown_source_is_a_usage_error(name: str, twice: Shell) -
     assert len(twice.texts()) == 4
 
 
+def test_forget_of_an_unknown_source_removes_copies_of_a_bucket(quick_shell: Shell) -> None:
+    quick_shell.synced(p1=[OTHER])
+    copy = quick_shell.home / "partitions" / "0.jsonl"
+    copy.parent.mkdir()
+    copy.touch()
+    assert quick_shell("forget", "nobody.md").code == Exit.USAGE
+    assert not copy.exists()
+
+
 @pytest.mark.parametrize("word", ["sync", "Unreachable"])
 def test_forget_of_a_word_in_a_run_record_changes_nothing(word: str, twice: Shell) -> None:
     twice.remove("p1")

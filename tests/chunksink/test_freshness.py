@@ -200,3 +200,11 @@ def test_run_that_met_another_one_did_not_fail(quick_shell: Shell, fresh: Callab
     quick_shell.commit("p1", source("a.md", "a cow", version="2"), at=FEBRUARY)
     assert quick_shell("sync").code == Exit.OK
     assert fresh().failed_run is None
+
+
+def test_status_that_does_not_read_chunks_names_no_held_family(quick_shell: Shell) -> None:
+    quick_shell.synced(p1=[source("a.md", "a cat")], p2=[source("b.md", "a boat")])
+    quick_shell.remove("p1")
+    assert quick_shell("sync").code == Exit.INVALID_INPUT
+    status = status_of(load_config({}), reads_chunks=False)
+    assert (status.held, status.held_families) == (1, ())

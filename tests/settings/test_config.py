@@ -188,6 +188,9 @@ def test_address_with_one_slash_is_refused_with_the_right_form(address: str | Pa
     for flags, toml in (({"chunks": address}, ""), ({}, f"chunks = '{address}'\n")):
         with pytest.raises(ConfigError, match=f"`chunks`.* {scheme}://BUCKET/PREFIX"):
             load(tmp_path, toml, **flags)
+    for flags, toml in (({"ray": {"segments": str(address)}}, ""), ({}, f"[ray]\nsegments = '{address}'\n")):
+        with pytest.raises(ConfigError, match=rf"`segments` in \[ray\].* {scheme}://BUCKET/PREFIX"):
+            load(tmp_path, toml, **flags)
     with pytest.raises(ConfigError, match="`home`"):
         load(tmp_path, "", home=address)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from chunksink.chunkbus.storage import is_bucket
 from chunksink.chunkbus.wording import counted, printable
 from chunksink.command_line.exits import Exit
 from chunksink.command_line.options import SharedOptions, index_options, json_option, open_index
@@ -17,15 +18,17 @@ if TYPE_CHECKING:
 _OUT_OF_REACH = (
     "Not erased: the chunks themselves, backups, copies and exports of the cache, damaged caches that were set aside, "
     "and builds on servers or in folders that the configuration no longer names.",
-    "If the chunks are in a bucket, earlier versions of partitions stay there for a day or longer: delete the objects "
-    "`canonical/KEY.SHA256.jsonl` that no manifest names. Every machine that syncs or ingests has copies of chunks in "
-    "`partitions` of its home: run `chunksink forget` there, too, or delete that folder.",
     "Engines keep deleted rows for a while: Chroma keeps texts in its log and vectors in its index, and Meilisearch "
     "keeps rows until it reuses their pages. Running `chunksink rebuild` twice replaces all builds, and so removes "
     "these rows.",
     "The ledger `ingest.db` in the home has names and checksums. You may delete it: the next ingest reads all files "
     "again.",
     "If the records of this home were lost, vectors of former texts may remain: `chunksink cache gc` drops them.",
+)
+_IN_A_BUCKET = (
+    "Earlier versions of partitions stay in the bucket for a day or longer: delete the objects "
+    "`canonical/KEY.SHA256.jsonl` whose checksum is in no manifest. Every machine that syncs or ingests has copies of "
+    "chunks in `partitions` of its home: run `chunksink forget` there, too, or delete that folder."
 )
 
 
@@ -42,7 +45,7 @@ def command(shared: SharedOptions, source: str, tenant: str | None, every: bool,
     restores it. SOURCE is a parent_id, family key, document_id, or the name that `chunksink search` shows. If it names
     several sources, such as the same file of two tenants, choose with --tenant, the family key or --every. Its
     earlier versions are erased, too, even if the source is no longer in the index. Local copies of the chunks of a
-    bucket are removed, also if there is no index; the exit code is then 2.
+    bucket are removed, even if there is no index or SOURCE is unknown; the exit code is then 2.
 
     Keyword builds are rewritten, which needs the same disk space again. Exits with 3 if the chunks still contain the
     source or are missing, with 5 if a sink does not answer, even one that is no longer configured.
@@ -53,7 +56,8 @@ def command(shared: SharedOptions, source: str, tenant: str | None, every: bool,
     """
     with open_index(shared) as index:
         report = index.forget(source, tenant=tenant, every=every)
-    show(as_json, asdict(report) | {"out_of_reach": " ".join(_OUT_OF_REACH)}, _erased(report))
+    out_of_reach = [*_OUT_OF_REACH, *([_IN_A_BUCKET] if is_bucket(index.config.chunks) else [])]
+    show(as_json, asdict(report) | {"out_of_reach": " ".join(out_of_reach)}, [*_erased(report), *out_of_reach])
     missing_bus = None if index.config.bus.exists else index.config.bus.address
     echo(map(Note, _remaining(report, missing_bus)))
     if report.still_in or missing_bus is not None:
@@ -67,7 +71,6 @@ def _erased(report: "ForgetReport") -> Iterator[str]:
     yield f"{counted(report.vectors, 'vector')} and {counted(report.run_records, 'line')} of run records erased"
     if not report.texts:
         yield "its texts are in no record and no build, so its vectors could not be found"
-    yield from _OUT_OF_REACH
 
 
 def _remaining(report: "ForgetReport", missing_bus: str | None) -> Iterator[str]:
