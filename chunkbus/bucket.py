@@ -9,12 +9,10 @@ import io
 import os
 import re
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
-from threading import Thread
 from typing import TYPE_CHECKING, BinaryIO, TypeVar, cast
 
 from chunksink.chunkbus.errors import (
@@ -26,6 +24,7 @@ from chunksink.chunkbus.errors import (
     extra_needed,
 )
 from chunksink.chunkbus.storage import BUCKET_SCHEMES, Content, Entry
+from chunksink.chunkbus.threads import in_daemon_thread
 
 if TYPE_CHECKING:
     from obstore import Bytes, ObjectMeta, PutMode
@@ -193,17 +192,8 @@ class BucketStorage:
         """
         from obstore.exceptions import BaseError
 
-        future: Future[T] = Future()
-
-        def run() -> None:
-            try:
-                future.set_result(request())
-            except BaseException as error:  # raised below
-                future.set_exception(error)
-
-        Thread(target=run, daemon=True).start()
         try:
-            return future.result()
+            return in_daemon_thread(request).result()
         except (FileNotFoundError, BaseError) as error:
             raise self._translation(name, error) from None
         except BaseException as error:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from time import time
+from time import monotonic, time
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
@@ -19,15 +19,15 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from chunksink import __version__
+from chunksink.chunkbus.threads import in_daemon_thread
 from chunksink.live import SEARCH_ERRORS
 from chunksink.notifications import COMMANDS
 from chunksink.rebuild.errors import NoGeneration
 from chunksink.rebuild.freshness import NO_DRIFT, NO_FAILURES, Freshness, freshness
-from chunksink.rebuild.run_records import RunRecord, newest_run, only_ingests, past_runs
+from chunksink.rebuild.run_records import RunRecord, newest_run, past_runs
 from chunksink.rebuild.state import State
 from chunksink.rebuild.status import BuildStatus, HomeStatus, failures_of
 from chunksink.search.page.site import SEARCH_PROBLEMS, SearchProblem
-from chunksink.search.page.workers import in_daemon_thread
 from chunksink.search.question import MODES, Mode
 from chunksink.settings.config import Config
 from chunksink.wiring import status_of
@@ -51,26 +51,29 @@ _Values = float | Mapping[str, float] | Mapping[tuple[str, str], float]
 class HomeCollector(Collector):
     """Reads the home at every scrape, as `chunksink status` does. Calls no engine.
 
-    If the chunks cannot be read, or not within `seconds`, it reports what the home alone tells."""
+    If the chunks cannot be read, or not within `seconds`, it reports what the home alone tells. Without `needs_index`,
+    it leaves out `chunksink_live` if there is no index."""
 
-    def __init__(self, config: Config, seconds: float) -> None:
+    def __init__(self, config: Config, seconds: float, *, needs_index: bool) -> None:
         self._config = config
         self._seconds = seconds
+        self._needs_index = needs_index
         self._reading: Future[_Known] | None = None
+        self._give_up_at = 0.0
 
     def collect(self) -> Iterator[Metric]:
         yield InfoMetricFamily("chunksink_build", "The version of chunksink.", {"version": __version__})
-        home, known, problem, wants_index = self._config.home_path, None, None, True
+        home, known, problem = self._config.home_path, None, None
         runs: list[RunRecord] = []
         try:
             runs += past_runs(home, *COMMANDS)
             known = self._known()
         except NoGeneration:
-            wants_index = not only_ingests(home)
+            pass
         except SEARCH_ERRORS as error:
             problem = error
         yield _gauge("home_readable", "Whether the records of the home can be read.", problem is None)
-        if wants_index:
+        if known is not None or self._needs_index:
             yield _gauge("live", "Whether there is a live generation to search.", known is not None)
         if problem is None:
             unread = "Files, folders or records that the last ingest could not read; their former chunks stay."
@@ -85,11 +88,13 @@ class HomeCollector(Collector):
         yield _gauge("home_bytes", "Size of the home, with embedded engines.", self._sizes(), "part")
 
     def _known(self) -> _Known:
-        """What is known of the home. Another scrape that is still waiting for the chunks is waited for, too."""
+        """What is known of the home. A former scrape may still be reading the chunks; then wait only for the rest of
+        its time."""
         if self._reading is None or self._reading.done():
+            self._give_up_at = monotonic() + self._seconds
             self._reading = in_daemon_thread(partial(self._read, reads_chunks=True))
         try:
-            return self._reading.result(self._seconds)
+            return self._reading.result(max(0.0, self._give_up_at - monotonic()))
         except SEARCH_ERRORS:  # also after a timeout
             return self._read(reads_chunks=False)  # fails, too, unless the chunks were the reason
 
@@ -239,7 +244,7 @@ class ServeMetrics:
         return encode(self._registry), content_type
 
 
-def registry_of(config: Config, seconds: float = _CHUNKS_SECONDS) -> CollectorRegistry:
+def registry_of(config: Config, seconds: float = _CHUNKS_SECONDS, *, needs_index: bool = True) -> CollectorRegistry:
     registry = CollectorRegistry(auto_describe=False)  # describing would read the home
-    registry.register(HomeCollector(config, seconds))
+    registry.register(HomeCollector(config, seconds, needs_index=needs_index))
     return registry

@@ -76,11 +76,6 @@ def last_update(home: Path) -> RunRecord | None:
     return next((run for run in past_runs(home, *UPDATES) if not run.was_stopped), None)
 
 
-def only_ingests(home: Path) -> bool:
-    """Whether the home has records of `ingest`, and none of a run that makes or updates an index."""
-    return {run.command for run in past_runs(home, "ingest", *UPDATES)} == {"ingest"}
-
-
 def last_bus(home: Path) -> str | None:
     """The place of the chunks from which the index was last updated; None if no record names it."""
     return next((bus for run in past_runs(home, *UPDATES) if (bus := run.facts.get("bus"))), None)

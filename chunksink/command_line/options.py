@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chunksink.chunkbus.errors import ExtraMissing, StorageError, extra_needed
+from chunksink.chunkbus.errors import ExtraMissing, extra_needed
 from chunksink.command_line.exits import Exit, Refusal
 from chunksink.command_line.output import note
 from chunksink.command_line.progress import progress, report_fault
@@ -142,21 +142,22 @@ def require_extra(extra: str, package: str) -> None:
         raise ExtraMissing(f"{package} is missing: {extra_needed(extra)}")
 
 
-def _write_metrics_at_end(config: Config, file: Path) -> None:
+def _write_metrics_at_end(config: Config, file: Path, *, needs_index: bool) -> None:
     require_extra("metrics", "prometheus_client")
     if file.suffix != ".prom":
         message = f"--metrics-file {file}: the textfile collector reads only names that end in .prom"
         raise Refusal(message, Exit.USAGE)
-    click.get_current_context().call_on_close(partial(_write_metrics, config, file))
+    click.get_current_context().call_on_close(partial(_write_metrics, config, file, needs_index=needs_index))
 
 
-def _write_metrics(config: Config, file: Path) -> None:
+def _write_metrics(config: Config, file: Path, *, needs_index: bool) -> None:
     from prometheus_client import write_to_textfile
 
     from chunksink.metrics import registry_of
 
     try:
-        write_to_textfile(str(file), registry_of(config, _FILE_SECONDS))  # a reader sees the old file or the new one
+        # A reader sees the old file or the new one.
+        write_to_textfile(str(file), registry_of(config, _FILE_SECONDS, needs_index=needs_index))
     except OSError as error:
         note(f"warning: no metrics were written to {file}: {error.strerror or error}", severity="warning")
 
@@ -193,28 +194,30 @@ def config_from(shared: SharedOptions, *, uses_sinks: bool = True, **flags: Any)
     return kept
 
 
-def open_index(shared: SharedOptions, **flags: Any) -> "Index":
-    """The index that the options select. It prints progress and engine faults on standard error."""
+def open_index(shared: SharedOptions, *, needs_index: bool = True, **flags: Any) -> "Index":
+    """The index that the options select. It prints progress and engine faults on standard error.
+
+    Without `needs_index`, the metrics do not report that there is no index to search."""
     from chunksink.index import Index
 
     config = config_from(shared, **flags)
     if shared.metrics_file is not None:
-        _write_metrics_at_end(config, shared.metrics_file)
+        _write_metrics_at_end(config, shared.metrics_file, needs_index=needs_index)
     return Index(config, stage=progress, on_fault=report_fault)
 
 
-def note_index(config: Config) -> None:
+def note_index(config: Config, command: str) -> None:
     """Before a run that writes: say that it makes a new index, or that its chunks are in a different place now."""
+    from chunksink.notifications import notifying
+
     home = config.home_path
-    try:
+    with notifying(config, command):  # a bucket that denies access is noticed here, before the run
         bus = config.bus
-    except StorageError:
-        return  # the run raises it again, and runs `on_failure`
-    if not live_sinks(home):
-        if bus.exists:
-            note(f"creating a new index in {home.absolute()}")
-    elif (before := last_bus(home)) not in (None, bus.place):
-        note(f"this index was last written from {before}; now from {bus.place}")
+        if not live_sinks(home):
+            if bus.exists:
+                note(f"creating a new index in {home.absolute()}")
+        elif (before := last_bus(home)) not in (None, bus.place):
+            note(f"this index was last written from {before}; now from {bus.place}")
 
 
 def access_of(config: Config, tenant: str | None) -> Access:

@@ -3,10 +3,11 @@
 import asyncio
 import os
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from threading import Thread
 from typing import Any, TypeVar
+
+from chunksink.chunkbus.threads import in_daemon_thread
 
 Result = TypeVar("Result")
 
@@ -81,17 +82,3 @@ class SideWorker:
     def _ended(self, future: "asyncio.Future[Any]") -> None:
         self._turn.release()
         future.exception()  # otherwise asyncio logs that nobody retrieved it
-
-
-def in_daemon_thread(work: Callable[[], Result]) -> Future[Result]:
-    """Starts `work` in a thread that the end of the process does not wait for."""
-    future: Future[Result] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(work())
-        except BaseException as error:  # raised where the result is awaited
-            future.set_exception(error)
-
-    Thread(target=run, daemon=True).start()
-    return future

@@ -6,6 +6,8 @@ import shutil
 import signal
 import socket
 import subprocess
+import threading
+import time
 import urllib.request
 from hashlib import sha256
 from pathlib import Path
@@ -282,8 +284,11 @@ def readable(shell: Shell) -> bool:
 
 
 def scraped(shell: Shell) -> dict[str, float]:
-    config = Config(home=str(shell.home.relative_to(shell.folder)), chunks=str(shell.root.path))
-    return samples(generate_latest(registry_of(config)).decode())
+    return samples(generate_latest(registry_of(config_of(shell))).decode())
+
+
+def config_of(shell: Shell) -> Config:
+    return Config(home=str(shell.home.relative_to(shell.folder)), chunks=str(shell.root.path))
 
 
 def test_chunks_that_cannot_be_read_hide_nothing_that_the_home_tells(
@@ -307,6 +312,25 @@ def test_chunks_that_cannot_be_read_hide_nothing_that_the_home_tells(
     shutil.move(quick_shell.root.path, quick_shell.folder / "elsewhere")
     found = scraped(quick_shell)
     assert (found["chunksink_chunks_readable"], before.keys() - found.keys()) == (0, unknown)
+
+
+def test_scrapes_during_an_outage_wait_once(quick_shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    quick_shell.synced(p1=[source("a.md", "a cat")])
+    is_over = threading.Event()
+
+    def hang(_root: FolderRoot) -> list[str]:
+        is_over.wait(60)
+        return []
+
+    monkeypatch.setattr(FolderRoot, "partition_keys", hang)
+    registry = registry_of(config_of(quick_shell), 3.0)
+    try:
+        generate_latest(registry)
+        began = time.monotonic()
+        assert samples(generate_latest(registry).decode())["chunksink_chunks_readable"] == 0
+        assert time.monotonic() - began < 2
+    finally:
+        is_over.set()
 
 
 def test_bucket_that_does_not_answer_delays_neither_searches_nor_the_end_of_serve(quick_shell: Shell) -> None:
@@ -334,7 +358,7 @@ def test_run_that_did_nothing_is_not_the_last_run(quick_shell: Shell, error: str
     assert scraped(quick_shell)["chunksink_last_run_success{command=sync}"] == 1
 
 
-def test_machine_that_only_ingests_has_no_metric_of_an_index(quick_shell: Shell) -> None:
+def test_file_of_an_ingest_without_an_index_has_no_metric_of_an_index(quick_shell: Shell) -> None:
     notes = quick_shell.folder / "notes"
     notes.mkdir()
     (notes / "a.md").write_text("# A\n")
@@ -343,4 +367,5 @@ def test_machine_that_only_ingests_has_no_metric_of_an_index(quick_shell: Shell)
     assert found["chunksink_ingest_failures"] == 1
     assert found["chunksink_last_run_success{command=ingest}"] == 1
     assert "chunksink_live" not in found
+    assert scraped(quick_shell)["chunksink_live"] == 0, "`serve` and `sync --watch` need an index"
     assert written(quick_shell, "sync")["chunksink_live"] == 1

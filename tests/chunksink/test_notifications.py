@@ -12,6 +12,9 @@ from typing import Any
 import pytest
 
 from chunksink import index
+from chunksink.chunkbus.errors import StorageDenied
+from chunksink.chunkbus.folder_partitions import FolderRoot
+from chunksink.chunkbus.layout import BusRoot
 from chunksink.command_line.exits import Exit
 from chunksink.rebuild.locks import writing
 from chunksink.sinks.registry import open_sink
@@ -77,6 +80,25 @@ def test_run_without_a_usable_endpoint_is_reported(
     monkeypatch.setenv("AWS_ENDPOINT_URL", "localhost:9000")
     assert shell("sync", "--chunks", "s3://bucket/a").code == Exit.USAGE
     assert mailbox.take("on_failure")["error"] == "StorageEndpointInvalid"
+
+
+@pytest.mark.parametrize("command", [["sync"], ["rebuild"], ["sync", "--watch"]])
+@pytest.mark.parametrize("has_index", [False, True])
+def test_run_with_a_denied_bucket_is_reported_once(
+    shell: Shell, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch, command: list[str], has_index: bool
+) -> None:
+    if has_index:
+        shell.synced(p1=[source("a.md", "a cat")])
+    asked: list[BusRoot] = []
+
+    def deny(root: BusRoot) -> bool:
+        asked.append(root)
+        raise StorageDenied("access denied")
+
+    monkeypatch.setattr(FolderRoot, "exists", property(deny))
+    assert shell(*command).code != Exit.OK
+    report = mailbox.take("on_failure")
+    assert (report["command"], report["error"], len(asked)) == (command[0], "StorageDenied", 1)
 
 
 def test_run_that_stops_is_reported_with_its_error(shell: Shell, mailbox: Mailbox) -> None:

@@ -171,20 +171,24 @@ def test_home_without_an_index_is_critical(quick_shell: Shell) -> None:
     assert not quick_shell.home.exists()
 
 
-def test_home_that_only_ingests_is_judged_by_the_last_ingest(quick_shell: Shell) -> None:
+def test_ingest_only_without_an_index_is_judged_by_the_last_ingest(quick_shell: Shell) -> None:
     (quick_shell.folder / "a.md").write_text("# A\n")
     assert quick_shell("ingest", "a.md").code == Exit.OK
-    code, document = check(quick_shell)
+    code, document = check(quick_shell, "--ingest-only")
     assert (code, codes(document), document["ingest_failures"]) == (OK, [], 0)
-    assert figures(quick_shell("status", "--check")) == {"ingest_failures": "0;;;0"}
-    for option in ("--max-lag", "--max-sync-age", "--max-proof-age"):
-        assert codes(check(quick_shell, option, "1h")[1]) == ["no_index"], "an index is expected"
+    assert figures(quick_shell("status", "--check", "--ingest-only")) == {"ingest_failures": "0;;;0"}
+    assert codes(check(quick_shell, "--ingest-only", "--max-lag", "1h")[1]) == ["not_readable"]
     with RunLog(quick_shell.home, "ingest") as log:
         log.finish("failed", error="StorageError")
-    code, document = check(quick_shell)
+    code, document = check(quick_shell, "--ingest-only")
     assert (code, codes(document), document["failed_run"]["command"]) == (CRITICAL, ["run_failed"], "ingest")
-    with RunLog(quick_shell.home, "sync") as log:
-        log.finish("failed")
+    assert check(quick_shell, "--ingest-only", "--home", "misspelt")[0] == CRITICAL
+
+
+def test_first_sync_that_fails_without_a_record_is_critical(quick_shell: Shell) -> None:
+    (quick_shell.folder / "a.md").write_text("# A\n")
+    assert quick_shell("ingest", "a.md").code == Exit.OK
+    assert quick_shell("sync", "--chunks", "wrong").code == Exit.USAGE
     assert codes(check(quick_shell)[1]) == ["no_index"]
 
 
@@ -246,3 +250,4 @@ def test_unreadable_home_or_configuration_is_unknown(verified: Shell) -> None:
 
 def test_limits_without_check_are_a_usage_error(verified: Shell) -> None:
     assert verified("status", "--max-lag", "15m").code == Exit.USAGE
+    assert verified("status", "--ingest-only").code == Exit.USAGE

@@ -153,13 +153,13 @@ def command(
     """
     options["fields"] = _fields(options["fields"])
     Options(**options).check(all_formats())
-    with open_index(shared) as index:
+    with open_index(shared, needs_index=sync) as index:
         with progress("ingest", None, "sources") as bar:
             report = index.ingest(*sources, jobs=jobs, on_source=lambda: bar.advance(1), **options)
         if not as_json:
             echo([_headline(report, index.config.bus.address), *_statistics(report), *map(Note, _problems(report))])
             if sync:
-                note_index(index.config)
+                note_index(index.config, "sync")
         synced = index.sync(allow_deletions=options["allow_deletions"]) if sync else None
     code = Exit.INVALID_INPUT if report.failures else Exit.OK
     if synced is None:

@@ -79,7 +79,7 @@ def command(
         options["fail_if_drop"] = fail_if_drop
     with open_index(shared, model=model, precision=precision) as index:
         if not as_json:
-            note_index(index.config)
+            note_index(index.config, "rebuild")
         report = index.rebuild(**options)
     print_report(report, as_json=as_json, verb=BUILT)
     return exit_code(report)

@@ -16,7 +16,7 @@ from chunksink.command_line.output import show
 from chunksink.command_line.status_report import SHOWN, status_lines
 from chunksink.rebuild.errors import NoGeneration
 from chunksink.rebuild.freshness import Freshness, failed_run, freshness
-from chunksink.rebuild.run_records import RunRecord, newest_run, only_ingests
+from chunksink.rebuild.run_records import RunRecord, newest_run
 from chunksink.rebuild.state import FULL_BYTES
 from chunksink.rebuild.status import HomeStatus, failures_of
 from chunksink.wiring import status_of
@@ -36,8 +36,11 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
     "--max-sync-age", metavar="AGE", help="With --check: WARNING if the last complete sync is older than AGE."
 )
 @click.option("--max-proof-age", metavar="AGE", help="With --check: WARNING if the last verify is older than AGE.")
+@click.option("--ingest-only", is_flag=True, help="With --check: without an index, only the last ingest counts.")
 @json_option
-def command(shared: SharedOptions, everything: bool, check: bool, as_json: bool, **limits: str | None) -> int:
+def command(
+    shared: SharedOptions, everything: bool, check: bool, ingest_only: bool, as_json: bool, **limits: str | None
+) -> int:
     """Show the live index, which sources are held and why, and whether a sync or a rebuild is due or running.
 
     All of it comes from chunksink's records and the list of partitions. No engine is asked; `chunksink verify` reads
@@ -46,8 +49,8 @@ def command(shared: SharedOptions, everything: bool, check: bool, as_json: bool,
     With --check, the exit codes are those of monitoring plugins. 0 OK. 1 WARNING: partitions are missing or invalid,
     sources are held, a restored backup was not compared, or one of the options --max-... is exceeded. 2 CRITICAL: there
     is no index, the disk is full, the last run failed, or verify found differences that were not repaired. 3 UNKNOWN:
-    the home or the chunks cannot be read. AGE is a number and s, m, h or d, such as 15m. On a machine that only
-    ingests, use none of --max-...: then only the last ingest counts.
+    the home or the chunks cannot be read. AGE is a number and s, m, h or d, such as 15m. With --ingest-only, for a
+    machine that only ingests, a missing index is no problem, but a missing record of an ingest is CRITICAL.
 
     \b
     Examples:
@@ -57,9 +60,9 @@ def command(shared: SharedOptions, everything: bool, check: bool, as_json: bool,
       chunksink status --json | jq -e '.current and .rebuild_due == null' && echo "nothing to do"
     """
     if check:
-        return _check(shared, limits, as_json=as_json)
-    if any(limits.values()):
-        raise click.UsageError("--max-lag, --max-sync-age and --max-proof-age need --check")
+        return _check(shared, limits, ingest_only=ingest_only, as_json=as_json)
+    if ingest_only or any(limits.values()):
+        raise click.UsageError("--max-lag, --max-sync-age, --max-proof-age and --ingest-only need --check")
     config = config_from(shared)
     status = status_of(config, -1 if as_json or everything else SHOWN)
     lines = status_lines(status, config.home_path, None if everything else SHOWN)
@@ -74,13 +77,15 @@ class _Problem:
     message: str
 
 
-def _check(shared: SharedOptions, ages: Mapping[str, str | None], *, as_json: bool) -> int:
+def _check(shared: SharedOptions, ages: Mapping[str, str | None], *, ingest_only: bool, as_json: bool) -> int:
     """`ages` are the limits as they were written, by option."""
     problems: list[_Problem] = []
     no_problem, figures, facts = "no problem", "", dict[str, Any]()
     try:
         with errors_as_refusals():
             limits = {option: _seconds(age) for option, age in ages.items() if age is not None}
+            if ingest_only and limits:
+                raise click.UsageError("--ingest-only checks the last ingest only: leave out --max-...")
             config = config_from(shared)
             if config.home_path.exists() and disk_usage(config.home_path).free < FULL_BYTES:
                 full = f"the disk of {config.home} is full, so runs fail and leave no record: make room"
@@ -88,13 +93,16 @@ def _check(shared: SharedOptions, ages: Mapping[str, str | None], *, as_json: bo
             try:
                 status = status_of(config, named=0)
             except NoGeneration:
-                if limits or not only_ingests(config.home_path):
+                if not ingest_only:
                     problems.append(_Problem("CRITICAL", "no_index", "there is no index to search"))
                 else:
                     no_problem = "no problem; there is no index, so only the last ingest was checked"
-                    failed = failed_run(config.home_path)
+                    failed, ingested = failed_run(config.home_path), newest_run(config.home_path, "ingest")
                     problems += _failed(failed)
-                    counts = {"ingest_failures": failures_of(newest_run(config.home_path, "ingest"))}
+                    if failed is None and ingested is None:
+                        no_ingest = f"there is no record of a finished ingest in {config.home}"
+                        problems.append(_Problem("CRITICAL", "no_ingest", no_ingest))
+                    counts = {"ingest_failures": failures_of(ingested)}
                     figures, facts = f" | {_numbers(counts)}", {"failed_run": failed and asdict(failed)} | counts
             else:
                 fresh = freshness(status, config.home_path, config.bus)

@@ -23,6 +23,7 @@ from chunksink.command_line.output import note
 from chunksink.command_line.progress import ALIVE, STARTED, notify
 from chunksink.command_line.summary import exit_code, print_report
 from chunksink.command_line.watch import BusWatch
+from chunksink.notifications import notifying
 from chunksink.rebuild.errors import OtherBus, OtherHome
 from chunksink.settings.config import Config
 from chunksink.wiring import require_chunks
@@ -90,7 +91,7 @@ def command(
         if dry_run:
             return print_plan(index, adopt=options["adopt"], as_json=as_json)
         if not as_json:
-            note_index(index.config)
+            note_index(index.config, "sync")
         if watch:
             host = "127.0.0.1" if metrics_host is None else metrics_host
             with _metrics_served(index.config, host, metrics_port):
@@ -128,7 +129,8 @@ def _metrics_served(config: Config, host: str, port: int | None) -> Iterator[Non
 def _watch(index: "Index", as_json: bool, options: dict[str, Any]) -> None:
     """Sync until Ctrl-C. Errors are printed; after a temporary one, sync again. Wrong chunks, or an index that another
     home has taken over, end the watch."""
-    root = require_chunks(index.config, "sync")
+    with notifying(index.config, "sync"):
+        root = require_chunks(index.config, "sync")
     note(f"watching {root.address}/manifest; Ctrl-C ends it")
     notify(STARTED)
     watch = BusWatch(root, note, sleep=_sleep)

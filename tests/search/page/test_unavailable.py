@@ -1,5 +1,6 @@
 """Answers, `/readyz` and the log while the index is missing, an engine is down, or too many requests wait."""
 
+import asyncio
 import threading
 import time
 from dataclasses import replace
@@ -210,3 +211,18 @@ def test_scrape_or_status_that_hangs_delays_no_search(legs: Legs, monkeypatch: p
         assert client.get("/api/search?q=cat").status_code == 200
         stuck.release.set()
         eventually(lambda: client.get(path).status_code == 200)
+
+
+def test_thread_that_cannot_be_started_blocks_no_later_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    async def ask() -> str:
+        side = workers.SideWorker(5.0)
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", fail)
+            with pytest.raises(RuntimeError, match="thread"):
+                await side.do(lambda: "")
+        return await side.do(lambda: "answer")
+
+    assert asyncio.run(ask()) == "answer"
