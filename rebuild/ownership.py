@@ -13,7 +13,7 @@ from chunksink.rebuild.errors import OtherHome
 from chunksink.rebuild.scan import Scan
 from chunksink.rebuild.schema import exists
 from chunksink.rebuild.session import Session
-from chunksink.sinks.capabilities import SupportsPublicName, capability, rename_advice
+from chunksink.sinks.capabilities import RENAME_ADVICE, SupportsPublicName, capability
 from chunksink.sinks.contract import Build, Sink
 from chunksink.sinks.errors import BuildBroken, BuildMissing, Refused, SinkError
 
@@ -66,7 +66,7 @@ def shown_build(session: Session, sink: Sink, *, adopt: bool, sign: bool = False
     if not session.owns(marker) and not adopt:
         raise OtherHome(
             f"the public index in {sink.name} was made by another home ({marker.home_id:.12}...), not by "
-            f"{session.state.home}, and was not changed. To replace it, use --adopt; else {rename_advice(sink)}"
+            f"{session.state.home}, and was not changed. To replace it, use --adopt; else {RENAME_ADVICE}"
         )
     return marker.build_id
 
@@ -94,7 +94,7 @@ def _check_unmarked(session: Session, sink: Sink, recorded: str, *, adopt: bool,
             raise OtherHome(
                 f"the public index in {sink.name} has lost its marker, and most of its content is unknown to "
                 f"{session.state.home}; the index was not changed. To take it over, run `chunksink sync --adopt`; else "
-                f"{rename_advice(sink)}"
+                f"{RENAME_ADVICE}"
             )
         if sign:
             build.sign(session.marker(recorded))

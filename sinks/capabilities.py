@@ -12,11 +12,14 @@ from dataclasses import dataclass
 from types import FunctionType
 from typing import Protocol, TypeVar, cast
 
-from chunksink.sinks.contract import Marker, Sink
+from chunksink.sinks.contract import Marker
 from chunksink.sinks.document import Vectors
 from chunksink.sinks.reader import Filter, Reader
 
 C = TypeVar("C")
+RENAME_ADVICE = (
+    "give your index another name (the option `index` of Meilisearch, `schema` of PostgreSQL, `folder` of jsonl)"
+)
 
 
 class SupportsReader(Protocol):
@@ -32,13 +35,6 @@ class SupportsPublicName(Protocol):
     def shown(self) -> Marker | None:
         """The marker of the build under the public name; None if there is none or it cannot be read. Raises `Refused`
         for a build that no sink created, if the sink can tell."""
-
-
-class SupportsPublicNameOption(Protocol):
-    """A sink with a public name that an option sets."""
-
-    def public_name_option(self) -> str:
-        """The name of that option, for messages."""
 
 
 @dataclass(frozen=True)
@@ -150,11 +146,3 @@ def capability(owner: object, kind: type[C]) -> C | None:
     # Not `isinstance`, which would miss methods that an object delegates.
     has_all = all(hasattr(owner, name) for name in methods if not name.startswith("_"))
     return cast(C, owner) if has_all else None
-
-
-def rename_advice(sink: Sink) -> str:
-    """How to give the index of a sink another public name, for messages."""
-    named = capability(sink, SupportsPublicNameOption)
-    if named is None:
-        return "give your index another name"
-    return f"change the option `{named.public_name_option()}` of the sink {sink.name}"

@@ -149,8 +149,8 @@ class Build(Protocol):
 class Sink(Protocol):
     """An engine that stores builds.
 
-    Optional, in `sinks.capabilities`: `SupportsReader`, `SupportsPublicName`, `SupportsPublicNameOption`,
-    `SupportsSettings`, `SupportsAddress`, `SupportsVersion`, `SupportsWriteCheck`, `SupportsPrepare`.
+    Optional, in `sinks.capabilities`: `SupportsReader`, `SupportsPublicName`, `SupportsSettings`, `SupportsAddress`,
+    `SupportsVersion`, `SupportsWriteCheck`, `SupportsPrepare`.
     """
 
     @property

@@ -14,6 +14,7 @@ from chunksink.rebuild.state import State
 from chunksink.settings.config import Config, variable
 from chunksink.settings.errors import ConfigError, UnusableSettings
 from chunksink.sinks.capabilities import (
+    RENAME_ADVICE,
     SupportsNearest,
     SupportsPublicName,
     SupportsReader,
@@ -21,7 +22,6 @@ from chunksink.sinks.capabilities import (
     SupportsVersion,
     SupportsWriteCheck,
     capability,
-    rename_advice,
 )
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.errors import BuildBroken, BuildMissing, SinkError
@@ -141,7 +141,7 @@ def _public_name(config: Config, sink: Sink, public: SupportsPublicName) -> str:
     with remedies((SinkError, AGAIN)):
         marker = public.shown()
     if marker is not None and marker.home_id != existing_home_id(config.home_path):
-        remedy = f"{rename_advice(sink)}; or replace the index with `chunksink sync --adopt`"
+        remedy = f"{RENAME_ADVICE}; or replace the index with `chunksink sync --adopt`"
         raise CheckProblem(f"its index was made by another home, whose id is {marker.home_id}", remedy)
     return "free, or used by this home"
 

@@ -60,9 +60,6 @@ class JsonlSink:
                 return self.open(live).marker()
             return None
 
-    def public_name_option(self) -> str:
-        return "folder"
-
     def drop(self, build_id: str) -> None:
         with translate_errors(self._root):
             if self._root.is_dir():

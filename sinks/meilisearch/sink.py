@@ -76,9 +76,6 @@ class MeilisearchSink:
     def shown(self) -> Marker | None:
         return self._indexes.shown()
 
-    def public_name_option(self) -> str:
-        return "index"
-
     def drop(self, build_id: str) -> None:
         self._indexes.drop(build_id)
 

@@ -49,12 +49,13 @@ def missing_extension(where: str) -> Refused:
     )
 
 
-def hidden_extension(where: str, role: str = "ROLE", schema: str = "ITS_SCHEMA") -> Refused:
-    """The error if the extension exists, but this role does not find its types."""
+def hidden_extension(where: str, role: str, schema: str, search_path: str) -> Refused:
+    """The error if the extension exists in this schema, but is not found on the role's search path."""
+    path = f"{search_path}, {schema}" if search_path.strip('"') else schema
     return Refused(
         f"the role does not find the type `vector` in PostgreSQL at {where}: the schema of pgvector is not on its "
         f"search path. Let the administrator run: GRANT USAGE ON SCHEMA {schema} TO {role}; "
-        f'ALTER ROLE {role} SET search_path = "$user", public, {schema}'
+        f"ALTER ROLE {role} SET search_path = {path}"
     )
 
 
@@ -82,7 +83,10 @@ def _ours(error: psycopg.Error, where: str) -> SinkError:
     if code == "42501":
         return _lacks_permission(where, reason)
     if code == "42704" and "vector" in reason:
-        return hidden_extension(where)
+        return Refused(
+            f"pgvector's type `vector` does not exist in PostgreSQL at {where}, or is not on the role's search path. "
+            "Run `chunksink doctor`, which names the statement that corrects it"
+        )
     if code == "25006":
         return Refused(
             f"PostgreSQL at {where} is a replica or read-only ({reason}). Set the option `url` to the primary, or list "

@@ -190,20 +190,20 @@ def ensure_schema(connection: Connection, where: str, schema: str, language: str
 def _require_permissions(connection: Connection, where: str, schema: str) -> bool:
     """Whether the schema exists. Raises an error with the remedy if the role cannot use the extension, or cannot create
     or replace builds in the schema."""
-    [(exists, is_visible, in_schema, in_database, temporary, role, name, database, of_vector)] = rows(
+    [(exists, is_visible, in_schema, in_database, temporary, role, name, database, path, of_vector)] = rows(
         connection,
         sql.SQL(
             "SELECT n.oid IS NOT NULL, to_regtype('vector') IS NOT NULL, "
             "has_schema_privilege(n.oid, 'USAGE') AND has_schema_privilege(n.oid, 'CREATE'), "
             "has_database_privilege(current_database(), 'CREATE'), "
             "has_database_privilege(current_database(), 'TEMPORARY'), quote_ident(current_user), quote_ident(%s), "
-            "quote_ident(current_database()), e.extnamespace::regnamespace::text "
+            "quote_ident(current_database()), current_setting('search_path'), e.extnamespace::regnamespace::text "
             "FROM pg_extension e LEFT JOIN pg_namespace n ON n.nspname = %s WHERE e.extname = 'vector'"
         ),
         [schema, schema],
     )
     if not is_visible:
-        raise hidden_extension(where, role, of_vector)
+        raise hidden_extension(where, role, of_vector, path)
     if not exists and not in_database:
         raise missing_permission(where, f"create the schema {name}", f"CREATE SCHEMA {name} AUTHORIZATION {role}")
     if exists and not in_schema:
@@ -212,14 +212,17 @@ def _require_permissions(connection: Connection, where: str, schema: str) -> boo
     if not temporary:
         grant = f"GRANT TEMPORARY ON DATABASE {database} TO {role}"
         raise missing_permission(where, "create temporary tables", grant)
-    foreign = sql.SQL(
-        "SELECT quote_ident(c.relname), quote_ident(pg_get_userbyid(c.relowner)) FROM pg_class c JOIN pg_namespace n "
-        "ON n.oid = c.relnamespace WHERE n.nspname = %s AND (c.relname = %s OR starts_with(c.relname, %s)) "
-        "AND c.relkind IN ('r', 'v') AND NOT pg_has_role(c.relowner, 'USAGE') ORDER BY 1 LIMIT 1"
+    of_others = sql.SQL(  # the view, builds with their marker, and the vocabularies of these builds
+        "SELECT quote_ident(c.relname), quote_ident(pg_get_userbyid(c.relowner)) FROM pg_class c JOIN pg_class b "
+        "ON b.relnamespace = c.relnamespace AND b.relname = regexp_replace(c.relname, '^vocabulary_', 'build_') "
+        "WHERE c.relnamespace = to_regnamespace(%s) AND NOT pg_has_role(c.relowner, 'USAGE') "
+        "AND (c.relkind = 'v' AND c.relname = %s OR c.relkind IN ('r', 'p') AND starts_with(b.relname, %s) "
+        "AND starts_with(obj_description(b.oid, 'pg_class'), '{\"marker\":')) ORDER BY 1 LIMIT 20"
     )
-    for table, owner in rows(connection, foreign, [schema, VIEW, PREFIX]):
-        action = f"change {name}.{table}, which belongs to the role {owner},"
-        raise missing_permission(where, action, f"GRANT {owner} TO {role}")
+    if found := rows(connection, of_others, [name, VIEW, PREFIX]):
+        owners = ", ".join(sorted({owner for _, owner in found}))
+        statements = "; ".join(f"ALTER TABLE {name}.{table} OWNER TO {role}" for table, _ in found)
+        raise missing_permission(where, f"change tables of {owners} in the schema {name}", statements)
     return bool(exists)
 
 

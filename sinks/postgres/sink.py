@@ -98,9 +98,6 @@ class PostgresSink:
         with self._connected() as connection, connection.transaction(force_rollback=True):
             schema.ensure_schema(connection, self._server.where, self._schema, self._options.language)
 
-    def public_name_option(self) -> str:
-        return "schema"
-
     def version(self) -> str:
         extension = "SELECT extversion FROM pg_extension WHERE extname = 'vector'"
         versions = sql.SQL(f"SELECT current_setting('server_version'), ({extension})")

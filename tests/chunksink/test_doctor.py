@@ -310,17 +310,19 @@ def test_chroma_server_passes_with_its_address(
     assert f"at {chroma_server.url}" in checks(shell, Exit.OK)["sink chroma"]["found"]
 
 
-@pytest.mark.parametrize(
-    "obstacle",
-    [
-        "DROP SCHEMA {0}",
-        "DROP EXTENSION vector",
-        "CREATE SCHEMA other; ALTER EXTENSION vector SET SCHEMA other",
-        "REVOKE TEMPORARY ON DATABASE {0} FROM PUBLIC",
-        "ALTER SCHEMA {0} OWNER TO CURRENT_USER",
-        "CREATE TABLE {0}.build_old (id text)",
-    ],
-)
+HIDDEN = "CREATE SCHEMA other; ALTER EXTENSION vector SET SCHEMA other; ALTER ROLE {0} SET search_path = "
+OBSTACLES = {
+    "DROP SCHEMA {0}": "CREATE SCHEMA ",
+    "DROP EXTENSION vector": "CREATE EXTENSION vector",
+    HIDDEN + '"$user", mine': ' search_path = "$user", mine, other',
+    HIDDEN + "''": " search_path = other",
+    "REVOKE TEMPORARY ON DATABASE {0} FROM PUBLIC": "GRANT TEMPORARY ",
+    "ALTER SCHEMA {0} OWNER TO CURRENT_USER": "GRANT USAGE, CREATE ",
+    """CREATE TABLE {0}.build_old (id text); COMMENT ON TABLE {0}.build_old IS '{{"marker":{{}}}}'""": " OWNER TO ",
+}
+
+
+@pytest.mark.parametrize("obstacle", OBSTACLES)
 def test_postgres_that_a_sync_cannot_use_fails_with_a_working_remedy(
     obstacle: str, postgres_server: PostgresServer, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -335,7 +337,9 @@ def test_postgres_that_a_sync_cannot_use_fails_with_a_working_remedy(
     found = checks(shell)
     assert problems(found) == {"sink postgres": "fail"}
     assert shell("sync").code == Exit.ENGINE
-    run(database, found["sink postgres"]["found"].rpartition(" run: ")[2])
+    remedy = found["sink postgres"]["found"].rpartition(" run: ")[2]
+    assert OBSTACLES[obstacle] in remedy
+    run(database, remedy, f"CREATE TABLE {name}.build_log (id text)")  # another program's table is no obstacle
     assert problems(checks(shell, Exit.OK)) == {"index": "warn"}, "the sync was not finished"
     assert shell("sync").code == Exit.OK
     assert is_sound(shell)

@@ -8,7 +8,6 @@ import pytest
 
 from chunksink.settings.errors import ConfigError
 from chunksink.settings.sink_tables import sink_names
-from chunksink.sinks.capabilities import SupportsPublicName, SupportsPublicNameOption, capability
 from chunksink.sinks.chroma import ChromaSink
 from chunksink.sinks.errors import Unreachable
 from chunksink.sinks.fts import FtsSink
@@ -26,16 +25,6 @@ def test_built_in_sinks_are_ordinary_entry_points(tmp_path: Path) -> None:
         assert sink.name == name
         sink.close()
     assert list(tmp_path.iterdir()) == [], "an engine is asked nothing before it is used"
-
-
-@pytest.mark.parametrize(("name", "option"), [("meilisearch", "index"), ("postgres", "schema"), ("jsonl", "folder")])
-def test_a_sink_with_a_public_name_has_an_option_for_it(name: str, option: str, tmp_path: Path) -> None:
-    sink = open_sink(name, tmp_path, {option: "other"})
-    named = capability(sink, SupportsPublicNameOption)
-    assert capability(sink, SupportsPublicName) is not None
-    assert named is not None
-    assert named.public_name_option() == option
-    sink.close()
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,15 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
+from psycopg import sql
 
 from chunksink.sinks.conformance import DIMENSIONS, family, marker, vector
 from chunksink.sinks.document import Family
 from chunksink.sinks.postgres import PostgresOptions, search
 from chunksink.sinks.postgres.build import PostgresBuild
+from chunksink.sinks.postgres.filters import condition
 from chunksink.sinks.postgres.reader import PostgresReader
+from chunksink.sinks.postgres.schema import BuildTable
 from chunksink.sinks.postgres.sink import PostgresSink
 from chunksink.sinks.reader import Filter
 from tests.engines.servers import PostgresServer
@@ -149,6 +152,30 @@ def test_query_finds_all_that_pass_a_filter_however_few(postgres_server: Postgre
         (only,) = reader.query(vector("text 3"), 5, [Filter("year", any_of=(2001,))])
         assert only.parent_id == families[500].parent_id
         assert reader.nearest(vector("text 9"), 1) == [families[9].documents[0].id]
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        Filter("fields.project", any_of=("apollo",)),
+        Filter("fields.labels", any_of=("red", "green"), is_list=True),
+        Filter("tags", any_of=("red",)),
+    ],
+    ids=lambda one: one.field,
+)
+def test_a_filter_uses_an_index(one: Filter, postgres_server: PostgresServer) -> None:
+    schema = f"s{uuid.uuid4().hex[:10]}"
+    sink = PostgresSink(PostgresOptions(postgres_server.url, schema=schema))
+    signed = marker()
+    build = sink.create(signed, DIMENSIONS)
+    build.update_search_settings()
+    build.close()
+    found = condition([one])
+    select = sql.SQL("EXPLAIN SELECT id FROM {} WHERE {}").format(BuildTable(schema, signed.build_id).table, found.text)
+    with psycopg.connect(postgres_server.url) as connection:
+        connection.execute("SET enable_seqscan = off")
+        plan = connection.execute(select, found.values).fetchall()
+    assert f"build_{signed.build_id}_filters" in str(plan)
 
 
 def test_a_misspelt_word_is_replaced_by_one_that_the_tenant_has(postgres_server: PostgresServer) -> None:

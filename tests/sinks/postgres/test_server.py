@@ -17,10 +17,8 @@ from chunksink.sinks.errors import BuildMissing, Refused, Transient, WrongKey
 from chunksink.sinks.postgres import PostgresOptions, connection, open_sink
 from chunksink.sinks.postgres.build import PostgresBuild
 from chunksink.sinks.postgres.connection import Connection, Server
-from chunksink.sinks.postgres.filters import condition
-from chunksink.sinks.postgres.schema import PROTECTION, BuildTable
+from chunksink.sinks.postgres.schema import PROTECTION
 from chunksink.sinks.postgres.sink import PostgresSink
-from chunksink.sinks.reader import Filter
 from tests.engines.servers import PostgresServer, run_postgres
 from tests.support.bus import commit, source
 from tests.support.home import Home
@@ -58,6 +56,8 @@ def test_a_missing_role_is_no_missing_database(
     assert caught.type is expected
 
 
+READING_ROLE = """CREATE ROLE {0} LOGIN PASSWORD 'p';
+    GRANT USAGE ON SCHEMA {0} TO {0}; GRANT SELECT ON ALL TABLES IN SCHEMA {0} TO {0}"""
 LIMITS = {"ALTER ROLE {0} CONNECTION LIMIT 0": Transient, "REVOKE CONNECT ON DATABASE {0} FROM PUBLIC": WrongKey}
 
 
@@ -78,7 +78,7 @@ def test_a_build_that_cannot_be_written_is_refused_with_its_remedy(
     sink.create(signed, DIMENSIONS).close()
     limited = PostgresSink(PostgresOptions(f"{postgres_server.url}?options=-c%20{setting}", schema=schema))
     build = limited.open(signed.build_id)
-    with pytest.raises(Refused, match=r"ALTER ROLE|target_session_attrs"):
+    with pytest.raises(Refused, match=r"chunksink doctor|target_session_attrs"):
         build.replace([family("a", ["one"])])
     build.close()
 
@@ -118,6 +118,25 @@ def test_a_role_that_owns_the_schema_alone_creates_and_shows_a_build(
     owned.create(signed, DIMENSIONS).close()
     owned.flip(None, signed.build_id)
     assert owned.shown() == signed
+
+
+def test_builds_of_another_role_are_refused_with_statements_that_hand_them_over(
+    postgres_server: PostgresServer, schema: str, sink: PostgresSink
+) -> None:
+    signed = marker()
+    sink.create(signed, DIMENSIONS).close()
+    sink.flip(None, signed.build_id)
+    run(postgres_server, f"CREATE ROLE {schema} LOGIN PASSWORD 'p'; ALTER SCHEMA {schema} OWNER TO {schema}")
+    limited = PostgresSink(PostgresOptions(url_of(postgres_server, schema), schema=schema))
+    with pytest.raises(WrongKey, match=r"documents OWNER TO .*vocabulary_\w+ OWNER TO") as caught:
+        limited.check_writable()
+    run(postgres_server, str(caught.value).rpartition(" run: ")[2])
+    limited.check_writable()
+    newer = marker()
+    build = limited.create(newer, DIMENSIONS)
+    limited.flip(signed.build_id, newer.build_id)
+    limited.drop(signed.build_id)
+    build.close()
 
 
 def test_a_missing_extension_is_refused_with_its_remedy(postgres_server: PostgresServer, schema: str) -> None:
@@ -206,9 +225,7 @@ def test_other_roles_see_only_the_documents_of_their_tenant(postgres_server: Pos
     build.replace([ours, family("b", ["three"], tenant_id="t2"), family("c", ["four"])])
     build.close()
     sink.flip(None, signed.build_id)
-    run(postgres_server, f"CREATE ROLE {schema} LOGIN PASSWORD 'p'")
-    run(postgres_server, f"GRANT USAGE ON SCHEMA {schema} TO {schema}")
-    run(postgres_server, f"GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {schema}")
+    run(postgres_server, READING_ROLE.format(schema))
     with psycopg.connect(url_of(postgres_server, schema)) as connection:
         select = f"SELECT text FROM {schema}.documents ORDER BY text"
         assert connection.execute(select).fetchall() == []  # type: ignore[arg-type]
@@ -234,33 +251,9 @@ def test_a_build_from_before_row_security_is_protected(
         build.close()
     else:
         secure.flip(None, signed.build_id)
-    run(postgres_server, f"CREATE ROLE {schema} LOGIN PASSWORD 'p'")
-    run(postgres_server, f"GRANT USAGE ON SCHEMA {schema} TO {schema}")
-    run(postgres_server, f"GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {schema}")
+    run(postgres_server, READING_ROLE.format(schema))
     with psycopg.connect(url_of(postgres_server, schema)) as connection:
         assert connection.execute(f"SELECT text FROM {schema}.documents").fetchall() == []  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    "one",
-    [
-        Filter("fields.project", any_of=("apollo",)),
-        Filter("fields.labels", any_of=("red", "green"), is_list=True),
-        Filter("tags", any_of=("red",)),
-    ],
-    ids=lambda one: one.field,
-)
-def test_a_filter_uses_an_index(one: Filter, postgres_server: PostgresServer, sink: PostgresSink, schema: str) -> None:
-    signed = marker()
-    build = sink.create(signed, DIMENSIONS)
-    build.update_search_settings()
-    build.close()
-    found = condition([one])
-    select = sql.SQL("EXPLAIN SELECT id FROM {} WHERE {}").format(BuildTable(schema, signed.build_id).table, found.text)
-    with psycopg.connect(postgres_server.url) as connection:
-        connection.execute("SET enable_seqscan = off")
-        plan = connection.execute(select, found.values).fetchall()
-    assert f"build_{signed.build_id}_filters" in str(plan)
 
 
 def test_an_index_is_created_by_one_process_where_workers_find_no_shared_memory(
