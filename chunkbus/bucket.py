@@ -237,8 +237,8 @@ def checked_address(address: str) -> str:
 
 
 def _s3_endpoint_host() -> str:
-    """The host of the endpoint in the environment; empty unless there is exactly one: which of several counts may
-    depend on their order. StorageEndpointInvalid if one is no URL."""
+    """The host of the endpoint in the environment. Empty if there is none, or if there are several: it is not certain
+    which one obstore uses. StorageEndpointInvalid if one is no URL."""
     hosts: list[str] = []
     for variable in _S3_ENDPOINTS:
         value = os.environ.get(variable)

@@ -44,7 +44,7 @@ _SINK_METRICS: tuple[tuple[str, str, Callable[[BuildStatus], float]], ...] = (
     ("families_pending", "Sources that the next sync compares, writes or removes.", lambda build: build.pending),
 )
 _Known = tuple[HomeStatus, Freshness, float]
-"""With the time to which the ages belong."""
+"""The state of a home, its ages, and the time at which they were computed."""
 _Values = float | Mapping[str, float] | Mapping[tuple[str, str], float]
 
 

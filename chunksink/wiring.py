@@ -186,7 +186,7 @@ def default_mode(config: Config) -> "Mode":
 
 def status_of(config: Config, named: int = -1, *, reads_chunks: bool = True) -> "HomeStatus":
     """The state of the home, with the names of up to `named` held families (-1: of all). Without `reads_chunks` the
-    chunks count as missing, and none is named. Raises NoGeneration if nothing was built yet."""
+    chunks count as missing, and no family is named. Raises NoGeneration if nothing was built yet."""
     from chunksink.rebuild.session import model_mismatch
     from chunksink.rebuild.status import status
 

@@ -186,7 +186,7 @@ def status(
     reads_chunks: bool = True,
 ) -> HomeStatus:
     """`sinks` are the configured ones. `named` limits the held families that are named; -1 names all. Without
-    `reads_chunks` the bus counts as missing, and none is named."""
+    `reads_chunks` the bus counts as missing, and no family is named."""
     live, previous = state.live(), state.previous_or_none()
     catalog = Catalog(state)
     locks = held_locks(state.home)

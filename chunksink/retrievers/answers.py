@@ -31,8 +31,8 @@ def metadata_of(hit: SearchHit, **framework_names: str) -> dict[str, Any]:
     the same level its custom fields and other metadata. A custom field whose name is taken becomes
     `fields.NAME`, and metadata whose name is taken becomes `metadata.NAME`.
 
-    `framework_names` are further names of fields, which the framework uses: `source="source_uri"`. A custom field or
-    other metadata of such a name comes first."""
+    `framework_names` are names that the framework uses for some fields, such as `source="source_uri"`. They do not
+    replace a custom field or other metadata of the same name."""
     fields = hit.document.as_dict()
     for name in ("text", "fields", "fields_text", "metadata"):
         fields.pop(name, None)
