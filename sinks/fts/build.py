@@ -20,7 +20,8 @@ from chunksink.sinks.fts.reader import read_marker
 from chunksink.sinks.payload import Replacements, batches
 
 _PAGE = 2000
-_KEYS = 400  # placeholders per statement, not members of a JSON list: see schema.JSON_MEMBERS
+_KEYS = 400
+"""Keys in a statement. They are not passed as a JSON list, in which SQLite may cut text (`schema.JSON_MEMBERS`)."""
 
 _COLUMNS = tuple(schema.COLUMN_TYPES)
 _UPSERT = (

@@ -70,8 +70,8 @@ def longer(query: Query) -> str:
 
 
 def guessed(query: Query) -> str:
-    """The uncertain part of `longer`: rows that match only the stem of a guess (`PrefixTerms.guessed`). A word may have
-    that stem and yet not begin with the typed text. Empty without guesses."""
+    """The uncertain part of `longer`: rows that match only the stem of a guessed word (`PrefixTerms.guessed`). Their
+    word may have that stem and yet not begin with the typed text. Empty without guesses."""
     if not (guesses := prefix_terms(query.prefix).guessed):
         return ""
     return f"({any_of(guesses)}) NOT ({' OR '.join([word(query.prefix), *_stem_prefixes(query.prefix)])})"

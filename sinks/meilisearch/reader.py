@@ -251,8 +251,9 @@ class MeilisearchReader:
     def _by_families(
         self, question: Mapping[str, Any], field: str, documents: Mapping[str, int], limit: int
     ) -> list[FacetValue]:
-        """Meilisearch counts documents with a value, or families whose representative document has it. So each value is
-        counted in a query of its own, most frequent first, until no other value can be among the `limit` best."""
+        """The number of families with each value. Meilisearch counts documents, or with `distinct` one document of each
+        family, which may lack the value. So each value is counted in a query of its own, most frequent first, until no
+        other value can be among the `limit` best."""
         ranked = sorted(documents, key=lambda value: -documents[value])
         found: dict[str, int] = {}
         for start in range(0, len(ranked), _AT_ONCE):

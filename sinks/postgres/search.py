@@ -182,7 +182,7 @@ class Search:
     def _estimated_counts(self, terms: Iterable[str]) -> dict[str, float]:
         """How many documents have the terms that are among the most common words, by the planner's statistics.
 
-        Empty without an estimate of the number of rows: an emptied table keeps its old statistics of words.
+        Empty if there is no estimate of the number of rows. After a table was emptied, its word statistics are old.
         """
         statement = sql.SQL(
             "SELECT term, share * total FROM pg_stats, ({}) AS estimated(total), "
