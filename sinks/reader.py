@@ -211,11 +211,11 @@ class KeywordReader(Reader, Protocol):
 
     def snippets(self, query: str, ids: Sequence[str], filters: Sequence[Filter] = ()) -> dict[str, tuple[Piece, ...]]:
         """Parts of the texts of these documents around the matches, by id; some may have none. `filters` are those of
-        the search: an engine that chooses parts by the frequency of words counts only in the tenant's documents."""
+        the search. An engine that prefers parts with rare words counts the words in the tenant's documents only."""
 
     def max_score(self, query: str, filters: Sequence[Filter] = ()) -> float | None:
-        """The approximate score of an ideal document, which has every word of the query. None if the engine does not
-        know it. It may also be None if such a document exists. The caller then uses the score of the best hit."""
+        """The approximate score of an ideal document, which has every word of the query. None if the caller should use
+        the score of the best hit instead: the engine does not know it, or some document has every word."""
 
     def corrections(self, query: str, filters: Sequence[Filter] = ()) -> dict[str, str]:
         """A similar word for each query word that is missing from all documents that pass the filters. Empty for an
