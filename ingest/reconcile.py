@@ -233,8 +233,10 @@ def _prune(db: sqlite3.Connection, options: Options, discovery: Discovery) -> No
 
 
 def mark_files_to_read(db: sqlite3.Connection, tenant: str | None) -> bool:
-    """Marks unchanged files for reading that contained, at their last reading, a family of another file. They are read
-    if the family would be removed, or if the other file is gone. Returns whether there are any.
+    """Marks unchanged files for another reading, and returns whether there are any.
+
+    Such a file contained a family whose origin is another file. It is marked if the family would be removed, or if the
+    other file is gone.
     """
     marked = db.execute(
         "update found set outcome = null, checksum = null where outcome = 'unchanged' and uri in ("

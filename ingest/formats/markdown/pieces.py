@@ -36,7 +36,8 @@ _CODE_SPAN = re.compile(
     rf"(?<![`\\])(?:`(?!`)(?:{_IN_CODE}){{1,400}}`(?!`)|``(?!`)(?:{_IN_CODE}|`(?!`)){{1,400}}``(?!`))"
 )
 _COUNTED_WHOLE = 64
-"""For a text with more than this many characters per token of `hard_max`, counting stops above `hard_max` tokens."""
+"""Texts of up to this many times `hard_max` characters are counted whole. In longer ones, counting stops above
+`hard_max` tokens."""
 
 
 class Slice(NamedTuple):
