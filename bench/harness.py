@@ -260,7 +260,7 @@ def _begin(file: Path | None, started: datetime, size: str) -> dict[str, Any]:
 
 def _in_own_process(case: Case, shared: str) -> dict[str, Any]:
     command = [sys.executable, "-m", "bench", *sys.argv[1:], "--shared", shared, "--one", case.name]
-    # The case uses compiled modules, as users do, even if this process was told not to write any.
+    # The case uses compiled modules, as users do, even if `PYTHONDONTWRITEBYTECODE` is set here.
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
     done = subprocess.run(command, stdout=subprocess.PIPE, env=environment, check=True)
     result: dict[str, Any] = orjson.loads(done.stdout.splitlines()[-1])

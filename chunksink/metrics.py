@@ -51,8 +51,8 @@ _Values = float | Mapping[str, float] | Mapping[tuple[str, str], float]
 class HomeCollector(Collector):
     """Reads the home at every scrape, as `chunksink status` does. Calls no engine.
 
-    If the chunks cannot be read, or not within `seconds`, it reports what the home alone tells. Without `needs_index`,
-    it leaves out `chunksink_live` if there is no index."""
+    If the chunks cannot be read, or not within `seconds`, it reports only the figures of the home. Without
+    `needs_index`, it leaves out `chunksink_live` if there is no index."""
 
     def __init__(self, config: Config, seconds: float, *, needs_index: bool) -> None:
         self._config = config

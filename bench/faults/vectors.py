@@ -24,7 +24,7 @@ class TextFailed(Exception):
 
 
 def vectors(texts: Sequence[str]) -> list[list[float]]:
-    """The first number is positive for model a and negative for model b: `stores` tells the model of a row by it."""
+    """The first number is positive for model a and negative for model b: `stores` recognises a row's model by it."""
     failure = Path("failure")
     if failure.exists() and any(failure.read_text() in text for text in texts):
         failure.unlink()

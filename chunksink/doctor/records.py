@@ -114,7 +114,7 @@ def tenants(config: Config) -> str:
 
 
 def ingest(home: Path) -> str:
-    """Whether `ingest.db` can be read. It is the ledger, and a cache of what was read."""
+    """Whether `ingest.db` can be read. It contains the ledger, and signatures of files."""
     path = home / FILE_NAME
     if not path.exists():
         return "none yet; `chunksink ingest` creates it"

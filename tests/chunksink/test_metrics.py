@@ -291,7 +291,7 @@ def config_of(shell: Shell) -> Config:
     return Config(home=str(shell.home.relative_to(shell.folder)), chunks=str(shell.root.path))
 
 
-def test_chunks_that_cannot_be_read_hide_nothing_that_the_home_tells(
+def test_chunks_that_cannot_be_read_hide_no_figure_of_the_home(
     quick_shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     quick_shell.synced(p1=[source("a.md", "a cat")])
