@@ -38,8 +38,8 @@ def test_snippets_of_the_page_run(quick_shell: Shell, capsys: pytest.CaptureFixt
         if snippet not in OF_MEILISEARCH + OF_CHROMA:
             exec(snippet, namespace)
             printed.append(capsys.readouterr().out)
-    synced, ingested, _types, searched, chunks, refused, langchain, llamaindex, written = printed
-    assert (synced, ingested) == ("ok 0 4\n", "1 0 []\n")
+    synced, ingested, _types, progress, searched, chunks, refused, langchain, llamaindex, written = printed
+    assert (synced, ingested, progress) == ("ok 0 4\n", "1 0 []\n", "")
     assert {hit.source_uri for hit in namespace["answer"]} == {"tools.md", "other.md"}
     assert "no engine answered" not in searched
     assert str(list(TEXTS)) in chunks
@@ -47,7 +47,7 @@ def test_snippets_of_the_page_run(quick_shell: Shell, capsys: pytest.CaptureFixt
     assert langchain.count("tools.md") == len(TEXTS)
     assert "other.md" not in langchain + llamaindex
     assert llamaindex.count("tools.md") == len(TEXTS)
-    assert written == "2\n", "the notes and the wiki"
+    assert written == "1\n", "the wiki"
     namespace["index"].close()
 
 

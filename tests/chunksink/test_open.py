@@ -1,6 +1,7 @@
 """`chunksink.open()` offers the runs of the command line to programs: reports and exceptions, and no printed output."""
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -227,6 +228,19 @@ def test_ingest_reads_skips_and_prunes_documents(silent: Shell) -> None:
         assert not index.status().is_current
         index.sync()
         assert index.status().is_current
+
+
+def test_stage_displays_each_stage_of_a_run(silent: Shell) -> None:
+    stages = []
+
+    def stage(name: str, total: int | None, unit: str) -> AbstractContextManager[None]:
+        stages.append((total, unit))
+        return nullcontext()
+
+    with chunksink.open(stage=stage) as index:
+        index.sync()
+    assert (3, "chunks") in stages
+    assert set(chunksink.__all__) == set(dir(chunksink))
 
 
 # -- invalid arguments ------------------------------------------------------------------------------------------------
