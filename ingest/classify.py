@@ -58,14 +58,15 @@ def classify(
     values = {"tenant": options.tenant or "", "only": only}
     for page in pages(db, _WITH_LAST_READING, values):
         recognised: list[tuple[Any, ...]] = []
-        for uri, path, codes, checksum, last_format, last_versions, placement, last_failures, *last_columns in page:
+        for uri, path, codes, checksum, last_format, last_versions, families, placement, last_failures, *last in page:
             signature = _signature(path)
             columns = signature_columns(signature)
-            is_same = not options.checksum and signature is not None and [*columns.values()] == last_columns
+            is_same = not options.checksum and signature is not None and [*columns.values()] == last
             was_unknown = is_same and last_format == UNKNOWN
-            if last_format not in formats:  # unknown or not installed any more: perhaps a new format recognises it
-                last_format = None
-            name = last_format if is_same and finds_format else None
+            needs_fields = finds_format and last_format == ROWS and "=" in last_versions
+            if last_format not in formats or needs_fields:  # not installed, or without its --field options
+                last_format = UNKNOWN if families else None  # perhaps another format recognises the file
+            name = (last_format or None) if is_same and finds_format else None
             if taken:
                 name = taken.get(Path(os.fsdecode(path)).suffix.lower(), name)
             if name is None:
@@ -97,8 +98,8 @@ def classify(
 
 _NO_FORMAT = "no format recognises its records: name one with --as, or name the text field of rows: --field text=NAME"
 _WITH_LAST_READING = """
-select found.uri, found.path, source.codes, source.checksum, source.format, source.versions, source.placement,
-  source.failures, source.size, source.mtime_ns, source.ctime_ns, source.inode
+select found.uri, found.path, source.codes, source.checksum, source.format, source.versions, source.families,
+  source.placement, source.failures, source.size, source.mtime_ns, source.ctime_ns, source.inode
 from found left join source on source.uri = found.uri and source.tenant = :tenant
 where found.uri > :after order by found.uri limit 1000
 """
@@ -141,17 +142,18 @@ def _format_of(path: bytes, options: Options, formats: Mapping[str, Format], is_
     file = Path(os.fsdecode(path))
     suffix = file.suffix.lower()
     if suffix in _SEPARATED:
-        return _separated(file, is_named) or last or UNKNOWN
+        return _separated(file, may_be_text=not is_named and last in (None, _TEXT)) or last or UNKNOWN
     candidates = [one for one in formats.values() if suffix and suffix in one.suffixes]
     if len(candidates) > 1:
         return _best_match(file, candidates, last) or last or UNKNOWN
-    return candidates[0].name if candidates else last or _TEXT
+    return candidates[0].name if candidates else _TEXT if last is None else last
 
 
-def _separated(file: Path, is_named: bool) -> str | None:
-    """Rows if the header matches. Otherwise a file found in a folder is text, and a named file has no format (None).
+def _separated(file: Path, *, may_be_text: bool) -> str | None:
+    """Rows if the header matches. Otherwise text, or None if the file was named or last read in another format.
 
-    A file that cannot be opened, or is named and has a broken header, counts as rows: reading it reports the error.
+    A file that cannot be opened, or that has a broken header and cannot be text, counts as rows: reading it reports the
+    error.
     """
     from chunksink.ingest.formats.rows import header_matches
 
@@ -161,8 +163,8 @@ def _separated(file: Path, is_named: bool) -> str | None:
     except OSError:
         return ROWS
     except SourceFailed:
-        return ROWS if is_named else _TEXT
-    return None if is_named else _TEXT
+        return _TEXT if may_be_text else ROWS
+    return _TEXT if may_be_text else None
 
 
 def _best_match(file: Path, candidates: list[Format], last: str | None) -> str | None:

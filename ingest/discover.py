@@ -21,6 +21,9 @@ from chunksink.ingest.roots import Roots, Scope, real_path
 
 NO_SUFFIX = "no suffix"
 OTHERS = "others"
+NOTEBOOK = ".ipynb"
+TO_MARKDOWN = "jupyter nbconvert --to markdown"
+"""Converts notebooks. As plain text they would be JSON, with their pictures in base64."""
 _HIDDEN = (".", "~$")
 """Prefixes of hidden files and of Office lock files."""
 _SUFFIX = re.compile(r"\.(?=.*[a-z])[a-z0-9_+-]{1,16}")
@@ -118,7 +121,10 @@ def why_skipped(bus: BusRoot, source: str) -> str | None:
         return f"{path} was not read: hidden files and folders are skipped. {remedy}"
     if not any(suffix and real.name.lower().endswith(suffix) for suffix in suffixes):
         kind = f"*{real.suffix}" if real.suffix else real.name
-        remedy += f"; --include {shlex.quote(kind)} reads all such files"
+        if real.suffix.lower() == NOTEBOOK:
+            remedy = f"Convert it, and ingest the result: `{TO_MARKDOWN} {shlex.quote(str(path))}`"
+        else:
+            remedy += f"; --include {shlex.quote(kind)} reads all such files"
         return f"{path} was not read: files of its kind are skipped. {remedy}"
     if root and (name := root.name_of(real)) != source:
         return f"{path} has the source name {name}: see `chunksink why {shlex.quote(name)}`"

@@ -238,7 +238,8 @@ from found where found.outcome is not null
 """
 _ELSEWHERE = """
 select distinct partition from family
-where partition <> :only and tenant = :tenant and origin in (select uri from found) order by partition
+where partition <> :only and tenant = :tenant and origin in (select uri from found where outcome <> 'left_out')
+order by partition
 """
 _COUNTS = """
 select count(*), total(chunks),

@@ -51,7 +51,7 @@ class PdfFormat(DocumentFormat):
     mime_type = "application/pdf"
     libraries = ("pypdfium2",)
     extra = "pdf"
-    rules = "5"
+    rules = "6"
     place_name = "page"
 
     def convert(self, data: bytes, left_out: Counter[str]) -> tuple[Structure, Places]:
@@ -100,13 +100,21 @@ def _letters(text: str) -> str:
 
 
 def _drop_running_lines(pages: Sequence[list[str]], outline: Mapping[tuple[int | None, str], int]) -> None:
-    """Removes headers and footers, except the first header, the last footer, and headings."""
-    headers = [(number, slice(depth)) for number, depth in enumerate(_running_lines(pages)) if depth]
+    """Removes headers and footers, except headings. Of equal header lines the first stays, of equal footer lines the
+    last. No line is both: on a short page the footer does not reach into the header."""
+    tops = _running_lines(pages)
     from_below = _running_lines([lines[::-1] for lines in pages])
-    footers = [(number, slice(-depth, None)) for number, depth in enumerate(from_below) if depth]
-    for number, place in headers[1:] + footers[:-1]:
-        lines = pages[number]
-        lines[place] = [line for line in lines[place] if (number, _letters(line)) in outline]
+    bottoms = [min(depth, len(lines) - top) for depth, lines, top in zip(from_below, pages, tops, strict=True)]
+    headers = [(number, slice(depth)) for number, depth in enumerate(tops) if depth]
+    footers = [(number, slice(-depth, None)) for number, depth in enumerate(bottoms) if depth]
+    for places in (headers, footers[::-1]):
+        kept: set[str] = set()
+        for number, place in places:
+            lines = [(line, _key(line, number)) for line in pages[number][place]]
+            pages[number][place] = [
+                line for line, key in lines if key not in kept or (number, _letters(line)) in outline
+            ]
+            kept.update(key for _, key in lines)
 
 
 def _running_lines(pages: Sequence[list[str]]) -> list[int]:

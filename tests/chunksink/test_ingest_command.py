@@ -83,7 +83,7 @@ def test_failure_is_reported_with_code_place_and_reason(shell: Shell) -> None:
 
 
 def test_skipped_files_are_counted_by_suffix(shell: Shell) -> None:
-    for suffix, number in ((".log", 9), (".csv", 3), ("", 2), (".PY", 1), (".c", 1), (".7", 1)):
+    for suffix, number in ((".log", 9), (".csv", 3), ("", 2), (".PY", 1), (".ipynb", 1), (".7", 1)):
         for n in range(number):
             write(shell, f"docs/{n}/other{suffix}", "x")
     write(shell, "docs/.hidden", "x")
@@ -92,11 +92,12 @@ def test_skipped_files_are_counted_by_suffix(shell: Shell) -> None:
     assert ended.code == Exit.OK
     assert ended.err == ""
     assert (
-        "skipped 17 files of other kinds (.log 9, .csv 3, no suffix 2, .c 1, .py 1, others 1); "
-        "to read them: --as text (.log, no suffix) or --include PATTERN (.csv as rows, and other plain text)\n"
+        "skipped 17 files of other kinds (.log 9, .csv 3, no suffix 2, .ipynb 1, .py 1, others 1); to read them: "
+        "jupyter nbconvert --to markdown (.ipynb) or --as text (.log, no suffix) "
+        "or --include PATTERN (.csv as rows, and other plain text)\n"
     ) in ended.out
     expected = shell("ingest", "docs", "--json").json["other_kinds"]
-    assert expected == {".log": 9, ".csv": 3, "no suffix": 2, ".c": 1, ".py": 1, "others": 1}
+    assert expected == {".log": 9, ".csv": 3, "no suffix": 2, ".ipynb": 1, ".py": 1, "others": 1}
 
 
 def test_patterns_that_match_nothing_are_noted_in_one_line(shell: Shell) -> None:

@@ -48,10 +48,12 @@ def found(bench: Bench, **options: object) -> set[str]:
 
 
 def test_reason_for_a_file_that_was_skipped(filled: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    filled.write("n.ipynb", {"cells": []})
     filled.ingest(exclude=("drafts/",))
     monkeypatch.chdir(filled.docs)
     for name, reason in {
         "e.py": r"files of its kind.*`chunksink ingest \S*e.py`.*--include '\*\.py'",
+        "n.ipynb": "files of its kind.*`jupyter nbconvert --to markdown ",
         "Makefile": "files of its kind.*--include Makefile",
         ".hidden.md": "hidden",
         ".git/d.md": "hidden",

@@ -23,7 +23,7 @@ from chunksink.command_line.output import Note, echo, print_json
 from chunksink.command_line.progress import progress
 from chunksink.command_line.summary import exit_code, print_report
 from chunksink.ingest.codes import MEANINGS, ODD, WITH_REMEDY
-from chunksink.ingest.discover import NO_SUFFIX, OTHERS
+from chunksink.ingest.discover import NO_SUFFIX, NOTEBOOK, OTHERS, TO_MARKDOWN
 from chunksink.ingest.formats.markdown.policy import DEFAULT_POLICY, POLICIES
 from chunksink.ingest.formats.registry import NAMES, all_formats
 from chunksink.ingest.options import Options
@@ -252,6 +252,8 @@ def _skipped(kinds: Mapping[str, int]) -> str:
         for name in ("text", "rows")
     )
     remedy = f"--as text ({', '.join(texts)}) or " if texts else ""
+    if NOTEBOOK in shown:
+        remedy = f"{TO_MARKDOWN} ({NOTEBOOK}) or {remedy}"
     included = f"{', '.join(rows)} as rows, and other plain text" if rows else "other plain text"
     return (
         f"skipped {counted(sum(kinds.values()), 'file')} of other kinds ({', '.join(listed)}); "

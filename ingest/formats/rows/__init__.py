@@ -39,6 +39,7 @@ class RowsFormat(CutByPolicy, Format):
 
     @property
     def canonicalizer(self) -> tuple[str, str]:
+        # `classify` recognises a reading with fields by the `=`.
         fields = "".join(f"+{role}={name}" for role, name in sorted(self.fields.items()))
         return ("chunksink-rows", f"rows.{_RULES_VERSION}{fields}+{self.policy.policy_id}")
 

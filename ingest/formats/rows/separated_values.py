@@ -19,6 +19,8 @@ from chunksink.ingest.model import Notice
 
 MAX_CHARACTERS = 32 * 2**20
 _SEPARATORS = ",\t;|"
+_STATED = re.compile(rf"sep=([{_SEPARATORS}])\s*", re.IGNORECASE)
+"""The line with which Excel states the separator, above the header."""
 
 
 def read_header(path: Path) -> list[str]:
@@ -59,11 +61,13 @@ def _rows(path: Path, quoting: Literal[0, 3] = csv.QUOTE_MINIMAL) -> Iterator[tu
     line = 1
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            separator = max(_SEPARATORS, key=file.readline(MAX_CHARACTERS).count)
+            first = file.readline(MAX_CHARACTERS)
+            stated = _STATED.fullmatch(first)
+            separator = stated[1] if stated else max(_SEPARATORS, key=first.count)
             file.seek(0)
             reader = csv.reader(file, delimiter=separator, quoting=quoting, strict=True)
             for cells in reader:
-                if cells:
+                if cells and not (stated and reader.line_num == 1):
                     yield line, cells
                 line = reader.line_num + 1
     except csv.Error as error:

@@ -83,6 +83,23 @@ def test_headers_and_footers_that_most_pages_repeat_are_read_once() -> None:
     assert portable(numbered_pages("One.", "Two.")).text.count("ACME") == 2, "two pages show no rule"
 
 
+@pytest.mark.parametrize(
+    ("given", "read_once"),
+    [
+        (["Otters/River/Spring"] * 3, "Otters/River/Spring"),
+        (
+            ["Otters/River/Page 1/Secret", "Otters/River/Page 2/Secret", "Otters/River/Page 3/Secret"],
+            "Otters/River/Page 1/Secret",
+        ),
+        (["Otters/Cover", "Otters/River/a", "Otters/River/b", "Otters/River/c"], "Otters/Cover/River/a/b/c"),
+        (["a/River/1", "b/River/2", "c/River/3", "Words./4"], "a/b/c/River/Words./4"),
+    ],
+)
+def test_running_line_is_read_once_however_few_lines_its_pages_have(given: list[str], read_once: str) -> None:
+    found = portable(pdf(*(lines(*page.split("/")) for page in given)))
+    assert [line for line in found.text.splitlines() if line] == read_once.split("/")
+
+
 def test_lines_that_repeat_within_pages_or_differ_in_other_numbers_are_text() -> None:
     rows = portable(pdf(*[lines("Value", "Value", "Value")] * 4))
     assert rows.text.split() == ["Value"] * 12

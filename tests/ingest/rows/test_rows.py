@@ -292,6 +292,13 @@ def test_header_tells_the_separator(tmp_path: Path, separator: str, mark: str, e
     assert metadata == [{"id": "1", "title": "Whales"}, {"id": "2"}, {"id": "3", "title": "Seals"}]
 
 
+@pytest.mark.parametrize("first", ["sep=|", "SEP=|\r"])
+def test_first_line_may_state_the_separator_as_excel_does(tmp_path: Path, first: str) -> None:
+    items = read_file(tmp_path / "r.csv", f"\ufeff{first}\nid|a,b,c|text\n1||x\n||y\n")
+    assert (names(items), texts(items)) == (["r.csv#id=1", "r.csv#line=4"], [["x"], ["y"]])
+    assert header_matches(tmp_path / "r.csv")
+
+
 def test_record_is_named_by_its_first_line(tmp_path: Path) -> None:
     items = read_file(tmp_path / "r.csv", 'title,text\na,"one\ntwo"\nb,x,y\nc,"x, y",,\nd,\n')
     assert names(items) == ["r.csv#line=2", "r.csv#line=5"]
