@@ -66,7 +66,7 @@ def shown_build(session: Session, sink: Sink, *, adopt: bool, sign: bool = False
     if not session.owns(marker) and not adopt:
         raise OtherHome(
             f"the public index in {sink.name} was made by another home ({marker.home_id:.12}...), not by "
-            f"{session.state.home}, and was not changed. To replace it, use --adopt; else {RENAME_ADVICE}"
+            f"{session.state.home}, and was not changed. To keep both, {RENAME_ADVICE}; to replace it, use --adopt"
         )
     return marker.build_id
 

@@ -47,6 +47,8 @@ class Origin(msgspec.Struct, frozen=True):
     """Where the options of sinks come from, for messages."""
     has_default_sinks: bool = False
     """Whether no setting names the sinks, so that they depend on MEILI_URL."""
+    sinks_with_options: frozenset[str] = frozenset()
+    """The sinks whose options were set, by the file or by variables. Default names of an index do not count."""
 
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

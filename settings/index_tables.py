@@ -36,14 +36,18 @@ def of_index(content: Mapping[str, Any], index: str | None, file: Path) -> tuple
     if same:
         raise ConfigError(f"{file}: [index.{index}] and [index.{same[0]}] have the same home; each needs its own")
     shared_sinks, own_sinks = (tables(table.get("sink", {}), "sink", file) for table in (shared, own))
-    defaults = {sink: {option: default} for (sink, option), default in _NAMES_IN_ENGINES.items()}
     separate = {
         sink: {option: for_index(index, sink, option, value) for option, value in table.items()}
-        for sink, table in merged(defaults, shared_sinks).items()
+        for sink, table in shared_sinks.items()
     }
     usual_home = joined(shared.get("home", FOLDERS["home"]), "/", index)
     fields = merged(shared.get("fields", {}), own.get("fields", {}))
     return {**shared, "home": usual_home, **own, "sink": merged(separate, own_sinks), "fields": fields}, own
+
+
+def default_names(index: str) -> dict[str, dict[str, str]]:
+    """The options of sinks that give the index names of its own in engines."""
+    return {sink: {option: f"{default}-{index}"} for (sink, option), default in _NAMES_IN_ENGINES.items()}
 
 
 def for_index(index: str | None, sink: str, option: str, value: Any) -> Any:

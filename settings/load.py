@@ -39,7 +39,7 @@ from chunksink.settings.file_paths import (
     index_settings_of,
     wrong_address,
 )
-from chunksink.settings.index_tables import FOLDERS, for_index, joined, merged, of_index, tables
+from chunksink.settings.index_tables import FOLDERS, default_names, for_index, joined, merged, of_index, tables
 from chunksink.settings.secret import wrong_token
 from chunksink.settings.sink_tables import (
     misspelt_sink,
@@ -102,11 +102,15 @@ def load_config(
         meilisearch_url=environment.get(MEILI_URL),
         for_index=partial(for_index, index),
     )
+    sinks_with_options = frozenset(values["sink"] if isinstance(values["sink"], dict) else ())
+    if index:
+        values["sink"] = merged(default_names(index), values["sink"])
     values = _overridden(values, variables, options, index)
     values["origin"] = Origin(
         file=str(file),
         sink_tables="this call" if "sink" in options else str(file),
         has_default_sinks="sinks" not in values,
+        sinks_with_options=sinks_with_options,
     )
     if environment.get(MEILI_URL):
         values.setdefault("sinks", MEILI_SINKS)

@@ -96,14 +96,6 @@ class LazyGroup(click.Group):
         try:
             with errors_as_refusals():  # also for errors while printing
                 return super().invoke(ctx)
-        except click.NoSuchOption as error:
-            if any(error.option_name in option.opts for option in self.params):
-                message = f"{error.message} It goes before the command."
-            elif error.ctx is not None and error.ctx.info_name == "search":
-                message = f"{error.message} To search for it: chunksink search -- QUERY"
-            else:
-                raise
-            raise click.NoSuchOption(error.option_name, message, ctx=error.ctx) from error
         except BrokenPipeError as error:  # the reader closed our output; click would exit with 1, our code for a bug
             raise click.exceptions.Exit(Exit.OUTPUT_CLOSED) from error
         except EOFError as error:  # a bug, or a truncated .pyc file; click would report an interrupt
@@ -236,6 +228,7 @@ def _run(arguments: list[str]) -> int:
     try:
         result = cli.main(arguments, prog_name="chunksink", standalone_mode=False, color=color)
     except click.ClickException as error:
+        error = _with_hint(error) if isinstance(error, click.NoSuchOption) else error
         return _failed(error, error.code if isinstance(error, Refusal) else error.exit_code, arguments)
     except (click.Abort, KeyboardInterrupt):
         if sys.stderr.isatty() and not logs.is_json():
@@ -257,6 +250,20 @@ def _run(arguments: list[str]) -> int:
             print_failure(click.ClickException(message), Exit.BUG)
         return Exit.BUG
     return result if isinstance(result, int) else Exit.OK
+
+
+def _with_hint(error: click.NoSuchOption) -> click.NoSuchOption:
+    """The same error with a hint, if the option may be in the wrong place."""
+    similar = error.possibilities
+    if any(error.option_name in option.opts for option in cli.params):
+        hint, similar = "It goes before the command.", None
+    elif error.ctx is None or isinstance(error.ctx.command, click.Group):
+        hint = "Options of a command go after its name."
+    elif error.ctx.info_name == "search":
+        hint = "To search for it: chunksink search -- QUERY."
+    else:
+        return error
+    return click.NoSuchOption(error.option_name, f"{error.message} {hint}", similar, error.ctx)
 
 
 def _failed(error: click.ClickException, code: int, arguments: list[str]) -> int:

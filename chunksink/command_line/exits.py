@@ -63,7 +63,11 @@ class Exit(IntEnum):
     )
     REBUILD_DUE = 11, "with `sync --strict`: done, but a rebuild is due, since the configured model has changed"
     WORSE = 12, "answers got worse by more than `--fail-if-drop`; `rebuild --require-eval` kept the live index"
-    INTERRUPTED = 130, "stopped by Ctrl-C; the state is consistent: run it again. SIGTERM stops it too; shells show 143"
+    INTERRUPTED = (
+        130,
+        "stopped by Ctrl-C; the state is consistent: run it again. SIGTERM stops it too; shells show 143. "
+        "`serve` ends with 0 after both",
+    )
     OUTPUT_CLOSED = 141, "the reader closed the output before its end, as `| head` does"
 
 

@@ -102,10 +102,10 @@ def _suggesting_a_sync(command: Command) -> Command:
         try:
             return command(*arguments, shared=shared, **values)
         except NothingBuilt as error:
-            sync = f"build one with `chunksink sync{shared.arguments()}`"
+            same = shared.arguments()
             remedy = (
-                f"{sync}, or from documents: `chunksink ingest FOLDER --sync`; or name an existing one with --home or "
-                "--config"
+                f"build one with `chunksink sync{same}`, or from documents: `chunksink ingest FOLDER --sync{same}`; "
+                "or name an existing one with --home or --config"
             )
             if held_locks(error.home):  # by another run: this command has released its own
                 remedy = "the run that builds one is under way"
@@ -185,7 +185,7 @@ def config_from(shared: SharedOptions, *, uses_sinks: bool = True, **flags: Any)
     if ray and config.engine != "ray":
         raise click.UsageError(f"{_flag(next(iter(ray)))} needs --engine ray")
     kept = keep_live_sinks(config) if uses_sinks else config
-    unused = sorted(config.sink.keys() - {*kept.sinks})
+    unused = sorted(config.origin.sinks_with_options - {*kept.sinks})
     if uses_sinks and config.origin.has_default_sinks and unused and MEILI_URL not in os.environ:
         note(f"note: {unused[0]} has options, but is not used: `sinks` does not name it", severity="warning")
     if kept is not config:

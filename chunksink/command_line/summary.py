@@ -47,6 +47,9 @@ def _lines(report: "RunReport", verb: str) -> Iterator[str]:
     yield from _vectors(report)
     if report.total.superseded:
         yield f"{counted(report.total.superseded, 'older version')} of sources left out"
+    if report.wrong_field_values:
+        values = counted(report.wrong_field_values, "custom field value")
+        yield f"{values} of the wrong type left out; `chunksink validate` lists them"
     if report.repeated and report.repeated.texts:
         example = " and ".join(map(printable, report.repeated.sources[0]))
         yield f"{counted(report.repeated.texts, 'text')} in more than one source, as in {example}"
@@ -175,9 +178,6 @@ def bus_lines(report: "RunReport | Forecast") -> Iterator[str]:
 def _input(report: "RunReport") -> Iterator[str]:
     """Problems of the chunks, and sources that are held because of them."""
     yield from bus_lines(report)
-    if report.wrong_field_values:
-        values = counted(report.wrong_field_values, "custom field value")
-        yield f"{values} of the wrong type left out; `chunksink validate` lists them"
     held = [
         f"{counted(families, 'source')} held, unchanged in the index: {printable(reason)}"
         f"{_examples(report.held_sources.get(reason, ()), families)}"

@@ -57,9 +57,10 @@ def find_naming(
                 matches[one].add(name)
     best = max(matches, key=lambda one: len(matches[one]))
     if not matches[best]:
+        fields = " or ".join(matches).replace("filename", "filename without extension")
         raise InvalidEvaluation(
-            f"none of the {len(judged)} judged names matches the {' or '.join(matches)} of a document: do the "
-            "judgements belong to this index?"
+            f"none of the {len(judged)} judged names matches the {fields} of a document: do the judgements belong to "
+            "this index?"
         )
     return Naming(best, stored[best], frozenset(judged - matches[best]))
 

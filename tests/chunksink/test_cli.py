@@ -59,6 +59,16 @@ def test_option_of_the_whole_command_line_after_a_command_is_explained(
     assert "before the command" not in capsys.readouterr().err
 
 
+def test_option_of_a_command_before_it_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--config", "chunksink.toml", "status"]) == Exit.USAGE
+    assert "after its name" in capsys.readouterr().err
+
+
+def test_misspelt_option_of_a_search_suggests_the_right_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["search", "--limt", "3", "battery"]) == Exit.USAGE
+    assert "--limit" in capsys.readouterr().err
+
+
 def loaded_after(statement: str) -> set[str]:
     """The top-level modules and the packages of chunksink that are loaded in a new process after a statement."""
     program = f"import json, sys\n{statement}\njson.dump(sorted(sys.modules), sys.stderr)"

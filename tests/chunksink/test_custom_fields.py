@@ -266,6 +266,7 @@ def test_wrong_values_are_warnings_that_name_the_field(quick_shell: Shell) -> No
     synced = quick_shell("sync", "--json")
     assert (synced.code, synced.json["chunks"]["written"], synced.json["findings"]) == (Exit.OK, 2, [])
     assert recorded(quick_shell) == [FIELD_VALUE] * 3, "a warning holds nothing back"
+    assert quick_shell("sync").err == "", "cron would mail it after every run"
     assert found(quick_shell, "boat", "--sort", "due") == ["b.md", "a.md"]
     hit = next(hit for hit in answer(quick_shell, "boat")["hits"] if hit["source_uri"] == "a.md")
     assert hit["fields"] == {"labels": ["1"]}

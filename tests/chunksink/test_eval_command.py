@@ -74,6 +74,11 @@ def test_eval_with_a_field_that_matches_nothing_is_a_usage_error(built: Shell) -
     assert "none of the 3 judged names matches the document_id of a document" in ended.err
 
 
+def test_eval_by_file_names_with_their_extensions_explains_how_names_look(built: Shell) -> None:
+    ended = measured(built, qrels("{}.md"), "--id", "filename")
+    assert (ended.code, "without extension" in ended.err) == (Exit.USAGE, True)
+
+
 @pytest.mark.parametrize(
     ("judged", "expected"),
     [

@@ -195,6 +195,11 @@ def test_commands_before_the_first_index_are_usage_errors(quick_shell: Shell, co
     assert not (quick_shell.folder / ".chunksink").exists()
 
 
+def test_commands_in_the_error_without_an_index_select_the_same_index(quick_shell: Shell) -> None:
+    ended = quick_shell("search", "cat", "--home", "other")
+    assert (ended.code, ended.err.count("--home other")) == (Exit.USAGE, 2)
+
+
 # -- the deletion brake ------------------------------------------------------------------------------------------------
 
 MANY = [source(f"{number:02}.md", f"text {number}") for number in range(20)]
