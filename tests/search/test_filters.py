@@ -132,7 +132,7 @@ def test_numbers_of_numpy_and_any_iterable_are_accepted() -> None:
         (["year>=2020.5"], InvalidQuestion, "2020.5"),
         (["source_type>=md"], InvalidFilter, "source_type"),
         (["content_truncated=maybe"], InvalidQuestion, "content_truncated"),
-        (["colour=red"], InvalidFilter, "colour"),
+        (["colour=red"], InvalidFilter, "[fields.colour]"),
         ("language=de", InvalidQuestion, "language=de"),
         (5, InvalidQuestion, "5"),
         ([("year", 2019)], InvalidQuestion, "('year', 2019)"),
@@ -141,7 +141,7 @@ def test_numbers_of_numpy_and_any_iterable_are_accepted() -> None:
         ({"year": "soon"}, InvalidQuestion, "soon"),
         ({"language": ["en", None]}, InvalidFilter, "None"),
         ({"content_truncated": 2}, InvalidFilter, "content_truncated"),
-        ({"colour": "red"}, InvalidFilter, "colour"),
+        ({"colour": "red"}, InvalidFilter, "[fields.colour]"),
     ],
 )
 def test_wrong_filter_is_refused(wrong: Any, error: type[Exception], named: str) -> None:
