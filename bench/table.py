@@ -1,27 +1,37 @@
-"""The table in bench/README.md: each case's goals beside the newest results."""
+"""The tables in bench/README.md: each case's goals beside the newest results."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import orjson
 
-from bench.harness import RESULTS, all_cases
+from bench.harness import RESULTS, SIZES, all_cases
 
 UNITS = {"times": "× the baseline", "of the baseline's time": "× the baseline's time", "of them": "of 1"}
 """Units of the results that need more words in the table."""
 
 
-def table() -> Iterator[str]:
-    newest = max(RESULTS.glob("*.json"))
-    results: dict[str, Any] = orjson.loads(newest.read_bytes())
+def tables() -> Iterator[str]:
+    """The newest results of each size."""
+    newest = {}
+    for file in sorted(RESULTS.glob("*.json")):
+        results: dict[str, Any] = orjson.loads(file.read_bytes())
+        newest[results["size"]] = (file, results)
+    for size in [size for size in SIZES if size in newest]:
+        yield from _table(*newest[size])
+        yield ""
+
+
+def _table(file: Path, results: Mapping[str, Any]) -> Iterator[str]:
     machine, versions = results["machine"], results["versions"]
     yield (
         f"Size {results['size']}, {results['date'][:10]}, commit {results['commit']}, {machine['cores']} cores of "
         f"{machine['processor']}, {machine['memory_gib']} GiB, Python {results['python']}, "
         f"torch {versions['torch']}, Chroma {versions['chromadb']}, Meilisearch {versions['meilisearch']}; "
-        f"[all figures](results/{newest.name}).\n"
+        f"[all figures](results/{file.name}).\n"
     )
     yield "| case | what is measured | goal | figure |\n|---|---|---|---|"
     for name, case in all_cases().items():
