@@ -84,8 +84,8 @@ class SemanticLeg:
     sink: str
     build_id: str
     families: FamiliesOf = no_families
-    floor: Callable[[], float | None] = lambda: None
-    """The similarity below which documents are hardly related; known after the first query."""
+    floor: Callable[[str | None], float | None] = lambda _unknown: None
+    """The similarity below which documents are hardly related; known after the first query. See `QueryModel.floor`."""
 
     def begin(self, question: Question, filters: Sequence[Filter], phrase_hits: PhraseHits = None) -> LegQuery:
         if phrase_hits == ():

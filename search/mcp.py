@@ -4,47 +4,69 @@
 The tenant is fixed when the server starts. No call can name another one.
 """
 
+import json
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any, NotRequired, Protocol, cast
+from typing import Annotated, Any, Literal, NotRequired, Protocol, cast
 
 from mcp.server import MCPServer
-from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.server.mcpserver.tools import Tool
-from mcp.types import ToolAnnotations
-from pydantic import Field
+from mcp.types import TextContent, ToolAnnotations
+from pydantic import BeforeValidator, Field, ValidationError
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
 from chunksink.search.access import Access
-from chunksink.search.answer import Answer, SearchHit, SearchService, Surrounded, as_json, reference
+from chunksink.search.answer import OWN_FIELDS, Answer, SearchHit, SearchService, Surrounded, reference
 from chunksink.search.errors import SearchError
 from chunksink.search.facets import IN_EVERY_DOCUMENT
 from chunksink.search.filters import FilterField, filter_fields, parse_filters, parse_sort
-from chunksink.search.question import Mode, Question
+from chunksink.search.question import SEMANTIC, Mode, Question
 from chunksink.sinks.custom_fields import NO_FIELDS, FieldSet
+from chunksink.sinks.document import Document
 from chunksink.sinks.errors import InvalidFilter
 from chunksink.sinks.fields import SORTABLE
 from chunksink.sinks.reader import FacetValue
 
 _logger = logging.getLogger("chunksink.search")
+_MAX_ANSWER = 60_000
+"""Characters of the hits, or of the passages around a chunk. More would fill an assistant's context window."""
 _MAX_TEXT = 20_000
-"""Characters of a passage in a list of hits."""
+"""Characters of one passage among them."""
+_MAX_COPIES = 10
+"""Other sources with the same text."""
 _MAX_VALUES = 20
 """Values of a field in the description of the index."""
-_NOT_DESCRIBED = ("parent_id", "tenant_key", "schema_version", "path", "filename", "title")
+_NOT_DESCRIBED = ("parent_id", "tenant_key", "schema_version", "filename", "title")
 """Not offered as filters: they identify sources or tenants, or say nothing about the content."""
-_WITHOUT_VALUES = ("chunk_index", "page_start", "page_end", "size_bytes", "modified_at_epoch")
+_WITHOUT_VALUES = ("chunk_index", "page_start", "page_end", "path", "size_bytes", "modified_at_epoch")
 """Filters whose most frequent values say nothing about the content."""
+_SHOWN = ("language", "tags", "authors", "year")
+"""The `OWN_FIELDS` of hits. `get_chunk` returns all."""
+_POSITIONS = ("char_start", "char_end", "start_offset", "end_offset")
+_OF_INGEST = ("code_language", "kind", "overlap_chars", "table_header")
+"""Metadata that our own ingest adds. Only its chunks have `overlap_chars`."""
 _INSTRUCTIONS = (
     "Searches one index of documents. `describe_index` shows what it contains and which fields can be filtered. "
-    "`search` finds the best sources for a question, each with its best passage; `same_text` lists other sources with "
-    "the same text. `get_chunk` returns a passage by its chunk_id, with the passages around it."
+    "`search` finds the best sources for a question. `get_chunk` returns a passage with the passages around it."
+)
+_SEARCH = (
+    "Find the best sources for a question or for words, each with its best passage. Cite a passage by its title and "
+    "its `link`, or else its `source_uri`; `locator` is its place there. `weak` marks a hit that is hardly related to "
+    "the query, `cut` a shortened passage, `same_text` lists other sources with the same text. `notice` explains the "
+    "answer; `unavailable` names searches that failed, so hits may be missing. If `more` is true, the next page has "
+    "further sources."
 )
 _UNAVAILABLE = (
     "The index cannot be searched right now. If it was never built, run `chunksink sync`; "
     "otherwise `chunksink doctor` shows the reason."
 )
+_NOT_SEMANTIC = "Semantic search is not available now. Use the mode keyword."
+_LEFT_OUT = "Some passages around it do not fit into this answer. `get_chunk` returns those around any chunk_id."
+_Mode = Literal["hybrid", "keyword", "semantic"]  # few indexes have a sink for the mode `engine`
+_EMPTY_IS_ABSENT = BeforeValidator(lambda value: None if value == "" else value)  # as many models send it
+_ONE_IS_A_LIST = BeforeValidator(lambda value: [value] if isinstance(value, str) and value else value or None)
 
 
 class DescribedSearchService(SearchService, Protocol):
@@ -53,21 +75,29 @@ class DescribedSearchService(SearchService, Protocol):
     def contents(self, fields: Sequence[str], access: Access, limit: int) -> Mapping[str, list[FacetValue]]: ...
 
 
-class Reference(TypedDict):
+class Reference(TypedDict):  # without the fields that have no value, as in all that follows
     chunk_id: str
-    parent_id: str
-    title: str | None
-    source_uri: str | None
-    link: str | None
-    locator: dict[str, Any]
+    title: NotRequired[str]
+    source_uri: NotRequired[str]
+    link: NotRequired[str]
+    locator: NotRequired[dict[str, Any]]
+
+
+class Neighbour(TypedDict):
+    chunk_id: str
+    locator: NotRequired[dict[str, Any]]
+    text: str
+    cut: NotRequired[str]
 
 
 class Passage(Reference):
     text: str
     cut: NotRequired[str]
+    before: NotRequired[list[Neighbour]]
+    after: NotRequired[list[Neighbour]]
 
 
-class OwnFields(TypedDict, total=False):  # those of `answer.OWN_FIELDS`
+class Chunk(Passage, total=False):  # with `OWN_FIELDS`
     chunk_index: int
     language: str
     tags: list[str]
@@ -85,16 +115,14 @@ class OwnFields(TypedDict, total=False):  # those of `answer.OWN_FIELDS`
     modified_at_epoch: int
 
 
-class PassageInContext(Passage, OwnFields, total=False):
-    before: list[Passage]
-    after: list[Passage]
-
-
-class Hit(PassageInContext, total=False):
-    score: float
-    ranks: dict[str, int]
+class Hit(Passage, total=False):
+    language: str
+    tags: list[str]
+    authors: list[str]
+    year: int
     fields: dict[str, Any]
     metadata: dict[str, Any]
+    score: float
     weak: bool
     snippet: str
     same_text: list[Reference]
@@ -151,22 +179,26 @@ def mcp_server(
 
     def search(
         query: Annotated[str, Field(description='A question, or words. "Words in quotes" are a phrase.')],
-        limit: Annotated[int, Field(ge=1, le=100, description="The maximum number of sources to return.")] = 10,
+        limit: Annotated[int, Field(ge=1, le=50, description="The maximum number of sources to return.")] = 10,
         offset: Annotated[int, Field(ge=0, le=9_900, description="How many sources to skip, for the next page.")] = 0,
         mode: Annotated[
-            Mode | None, Field(description="keyword finds words, semantic finds meaning, hybrid finds both.")
+            _Mode | None,
+            _EMPTY_IS_ABSENT,
+            Field(description="keyword finds words, semantic finds meaning, hybrid finds both."),
         ] = None,
         filters: Annotated[
             list[str] | None,
+            _ONE_IS_A_LIST,
             Field(
-                description='Conditions such as "source_type=md" or "year>=2020". All must hold; several values of one '
-                "field are alternatives. "
+                description='Conditions such as "year>=2020" or, with a pattern, "path=handbook/*". All must hold; '
+                "several values of one field are alternatives. "
                 f"Fields: {', '.join(sorted(by_name))}."
             ),
         ] = None,
         context: Annotated[int, Field(ge=0, le=5, description="How many passages before and after each hit.")] = 0,
         sort: Annotated[
             str | None,
+            _EMPTY_IS_ABSENT,
             Field(
                 description="Sort by this field instead of by relevance; with - before it, highest value first. "
                 "Returns documents with every word of the query, or all for an empty query. "
@@ -190,18 +222,18 @@ def mcp_server(
         if answer.not_reranked is not None:
             _logger.warning("the reranker failed: %s", answer.not_reranked)
         if not answer.answered:
-            raise ToolError(_UNAVAILABLE)
+            raise ToolError(_NOT_SEMANTIC if answer.mode == SEMANTIC else _UNAVAILABLE)
         return _found(answer)
 
     def get_chunk(
         chunk_id: Annotated[str, Field(description="The chunk_id of a hit.")],
         context: Annotated[int, Field(ge=0, le=20, description="How many passages before and after it.")] = 1,
-    ) -> PassageInContext:
+    ) -> Chunk:
         with errors_for_assistants():
             passage = service.get(chunk_id, access, context)
         if passage is None:
             raise ToolError(f"There is no chunk {chunk_id!r:.200}. Use the chunk_id of a hit of `search`.")
-        return cast(PassageInContext, passage.as_json())
+        return _chunk(passage)
 
     def describe_index() -> Contents:
         with errors_for_assistants():
@@ -214,7 +246,7 @@ def mcp_server(
         )
 
     tools: list[Tool] = [
-        _strict(search, "Find the best sources for a question or for words."),
+        _strict(search, _SEARCH),
         _strict(get_chunk, "Get one passage by its chunk_id, with the passages around it."),
         _strict(describe_index, "Show how many sources the index has, and the fields and values to filter by."),
     ]
@@ -222,7 +254,8 @@ def mcp_server(
 
 
 class _StrictTool(Tool):
-    """Refuses unknown arguments: if a misspelt filter were ignored, the hits would be wrong."""
+    """Refuses unknown arguments: if a misspelt filter were ignored, the hits would be wrong. Its answers and errors are
+    short."""
 
     async def run(self, arguments: dict[str, Any], context: Any, convert_result: bool = False) -> Any:
         known = self.parameters["properties"]
@@ -230,7 +263,17 @@ class _StrictTool(Tool):
         if unknown:
             names = ", ".join(known) or "none"
             raise ToolError(f"{self.name} has no argument {', '.join(unknown):.200}. Its arguments: {names}")
-        return await super().run(arguments, context, convert_result)
+        try:
+            result = await super().run(arguments, context, convert_result)
+        except ToolError as error:
+            if not isinstance(error.__cause__, ValidationError) or isinstance(error, UnexpectedToolError):
+                raise
+            problems = "; ".join(f"{one['loc'][0]}: {one['msg']}" for one in error.__cause__.errors())
+            raise ToolError(f"{self.name} cannot be called like this: {problems}") from error.__cause__
+        if convert_result:  # the library indents the text
+            text = json.dumps(result.structured_content, ensure_ascii=False, separators=(",", ":"))
+            result.content = [TextContent(type="text", text=text)]
+        return result
 
 
 def _strict(function: Callable[..., Any], description: str) -> Tool:
@@ -241,36 +284,90 @@ def _strict(function: Callable[..., Any], description: str) -> Tool:
 
 
 def _found(answer: Answer) -> Found:
+    outages = [f"{leg.capitalize()} search is not available, so hits may be missing." for leg in answer.unavailable]
     return Found(
         query=answer.query,
         mode=answer.mode,
-        hits=[_hit(hit) for hit in answer.hits],
+        hits=_hits(answer),
         more=answer.more,
         unavailable=list(answer.unavailable),
-        notice=answer.notice,
+        notice=" ".join((*outages, answer.notice or "")).strip() or None,
     )
 
 
-def _hit(hit: SearchHit) -> Hit:
-    around = Surrounded(hit.document, hit.before, hit.after) if hit.before or hit.after else None
-    fields = as_json(hit.document) if around is None else around.as_json()
-    for passage in (fields, *fields.get("before", ()), *fields.get("after", ())):
-        _shorten(passage)
-    if "cut" in fields and hit.snippet:
-        fields["snippet"] = "".join(piece.text for piece in hit.snippet)
-    fields |= {"score": round(hit.score, 6), "ranks": hit.ranks, "weak": hit.weak}
-    fields |= {"fields": dict(hit.fields), "metadata": hit.metadata}
-    if hit.same_text:
-        fields["same_text"] = [reference(document) for document in hit.same_text]
-    return cast(Hit, fields)
+def _hits(answer: Answer) -> list[Hit]:
+    """The texts of the first hits come before those of later ones, and these before the passages around them."""
+    left = _MAX_ANSWER
+    shown = []
+    for hit in answer.hits:
+        fields = _hit(hit)
+        left -= _fit(fields, left)
+        if "cut" in fields and hit.snippet:
+            fields["snippet"] = "".join(piece.text for piece in hit.snippet)
+        shown.append(fields)
+    for fields, hit in zip(shown, answer.hits, strict=True):
+        left -= _add_neighbours(fields, hit, left)
+    return cast(list[Hit], shown)
 
 
-def _shorten(passage: dict[str, Any]) -> None:
-    """Cut a very long text: ten of these would fill an assistant's context window."""
-    text = passage["text"]
-    if len(text) > _MAX_TEXT:
-        passage["text"] = text[:_MAX_TEXT]
-        passage["cut"] = f"The passage has {len(text):,} characters. get_chunk returns all of them."
+def _hit(hit: SearchHit) -> dict[str, Any]:
+    stored = hit.document.as_dict()
+    added = _OF_INGEST if "overlap_chars" in hit.metadata else ()
+    fields = {
+        **{name: stored.get(name) for name in _SHOWN},
+        "fields": dict(hit.fields),
+        "metadata": {name: value for name, value in hit.metadata.items() if name not in added},
+        "score": float(f"{hit.score:.4g}"),
+        "weak": hit.weak,
+        "same_text": [_reference(document) for document in hit.same_text[:_MAX_COPIES]],
+    }
+    return _reference(hit.document) | _with_value(fields) | {"text": hit.document.text}
+
+
+def _chunk(found: Surrounded) -> Chunk:
+    stored = found.document.as_dict()
+    fields = _reference(found.document) | {"text": found.document.text}
+    fields |= {name: stored[name] for name in OWN_FIELDS if name in stored}
+    _add_neighbours(fields, found, _MAX_ANSWER)
+    return cast(Chunk, fields)
+
+
+def _reference(document: Document) -> dict[str, Any]:
+    fields = reference(document)
+    del fields["parent_id"]
+    fields["locator"] = {name: value for name, value in fields["locator"].items() if name not in _POSITIONS}
+    return _with_value(fields)
+
+
+def _with_value(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value}
+
+
+def _add_neighbours(fields: dict[str, Any], found: SearchHit | Surrounded, left: int) -> int:
+    """Add the passages before and after, nearest first, as far as they fit. Returns their characters. Title and source
+    are those of the passage between them."""
+    size = 0
+    for side, nearest_first in (("before", found.before[::-1]), ("after", found.after)):
+        for document in nearest_first:
+            if size >= left:
+                fields.setdefault("cut", _LEFT_OUT)
+                return size
+            about = _reference(document)
+            passage = {name: about[name] for name in ("chunk_id", "locator") if name in about} | {"text": document.text}
+            size += _fit(passage, left - size)
+            passages = fields.setdefault(side, [])
+            passages.insert(0 if side == "before" else len(passages), passage)
+    return size
+
+
+def _fit(passage: dict[str, Any], left: int) -> int:
+    """Cut the text if the passage is longer than allowed. Returns the characters of the passage."""
+    text = passage.pop("text")
+    size = len(json.dumps(passage, ensure_ascii=False))
+    passage["text"] = text[: max(0, min(_MAX_TEXT, left - size))]
+    if len(passage["text"]) < len(text):
+        passage["cut"] = f"The passage has {len(text):,} characters. `get_chunk` returns all of them."
+    return size + len(passage["text"])
 
 
 def _described(name: str, field: FilterField, values: Sequence[FacetValue]) -> DescribedField:

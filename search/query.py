@@ -57,7 +57,7 @@ def _answer(legs: Legs, question: Question, access: Access) -> Answer:
         hits, more, _ = _page(legs, access, order, question)
     hits = _with_snippets(legs, question, filters, queries, hits)
     hits = _with_neighbours(legs, access, question, hits)
-    hits = _with_weakness(legs, question, hits)
+    hits = _with_weakness(legs, question, order, hits)
     facets = count(legs, question, access, queries, order.results)
     sentences = list(notices(legs, question, access, queries, order))
     if hits and not question.offset and all(hit.weak for hit in hits):
@@ -181,8 +181,10 @@ def _with_snippets(
     ]
 
 
-def _with_weakness(legs: Legs, question: Question, hits: list[SearchHit]) -> list[SearchHit]:
-    floor = legs.semantic.floor() if legs.semantic is not None and SEMANTIC in LEGS_OF[question.mode] else None
+def _with_weakness(legs: Legs, question: Question, order: Order, hits: list[SearchHit]) -> list[SearchHit]:
+    if not hits or legs.semantic is None or SEMANTIC not in LEGS_OF[question.mode]:
+        return hits
+    floor = legs.semantic.floor(question.text if order.is_empty(KEYWORD) else None)
     if floor is None:
         return hits
     return [replace(hit, weak=all(_is_weak(share, floor) for share in hit.shares)) for hit in hits]

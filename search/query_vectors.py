@@ -27,6 +27,8 @@ _UNRELATED = (
     "the appeal was dismissed by the court",
 )
 """Texts about different subjects. Their similarity shows how similar a model finds unrelated texts."""
+_MADE_UP = ("qwzxqwzx", "blorfen", "xkcdz", "flumdiddle")
+"""Made-up words, which are as similar to some texts as related words are."""
 _RELATED = 0.22
 """Texts are hardly related below this point of a scale from the similarity of unrelated texts (0) to that of equal
 texts (1)."""
@@ -82,6 +84,7 @@ class QueryModel:
         self._settings = settings
         self._encoder = LazyEncoder(model, self._open)
         self._floor: float | None = None
+        self._made_up: Vectors | None = None
         self._closed = self._prepared = False
         self._loading = threading.Lock()
         self._lock = threading.Lock()
@@ -121,20 +124,28 @@ class QueryModel:
 
         from chunksink.embeddings.errors import TextRefused
 
-        unrelated = _UNRELATED if self._floor is None else ()
+        samples = (*_UNRELATED, *_MADE_UP) if self._floor is None else ()
         with self._in_use():
             self._load()
-            vectors = self._encoder.info.as_in_index(self._encoder.encode_queries([text, *unrelated]))
-        if unrelated:
-            self._floor = _floor(vectors[1:])
+            vectors = self._encoder.info.as_in_index(self._encoder.encode_queries([text, *samples]))
+        if samples:
+            units = _units(vectors[1:])
+            self._made_up = units[len(_UNRELATED) :]
+            self._floor = _floor(units[: len(_UNRELATED)])
         vector: Vectors = vectors[0]
         if not (np.isfinite(vector).all() and vector.any()):
             raise TextRefused("the model computed no usable vector for this query")
         return vector
 
-    def floor(self) -> float | None:
-        """The similarity below which documents are hardly related to a query. None before the first query."""
-        return self._floor
+    def floor(self, unknown: str | None = None) -> float | None:
+        """The similarity below which documents are hardly related to a query. None before the first query.
+
+        `unknown` is a query without a word that any text has. It may be made up, so texts must be more similar to it
+        than made-up words are.
+        """
+        if self._floor is None or self._made_up is None or unknown is None:
+            return self._floor
+        return max(self._floor, float((self._made_up @ _units(self(unknown)[None])[0]).max()))
 
     def prepare(self) -> None:
         """Start to load the model in the background while the caller opens its engines.
@@ -199,9 +210,15 @@ class QueryModel:
             raise type(error)(message) from error
 
 
-def _floor(unrelated: "Vectors") -> float:
+def _units(vectors: "Vectors") -> "Vectors":
     import numpy as np
 
-    units = unrelated / np.linalg.norm(unrelated, axis=1, keepdims=True)
+    units: Vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return units
+
+
+def _floor(units: "Vectors") -> float:
+    import numpy as np
+
     usual = float((units @ units.T)[np.triu_indices(len(units), 1)].mean())
     return usual + _RELATED * (1 - usual)

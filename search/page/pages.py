@@ -183,7 +183,7 @@ class HtmlPages:
             max_age=int(SESSION_SECONDS),
             httponly=True,
             samesite="strict",
-            secure=request.url.scheme == "https",
+            secure=request.headers.get("x-forwarded-proto", request.url.scheme).startswith("https"),
         )
         return answer
 

@@ -99,6 +99,8 @@ def test_first_query_measures_the_similarity_of_unrelated_texts(model: QueryMode
     model("second")
     assert gate.batches[1] == ["second"]
     assert model.floor() == floor
+    assert model.floor("second") == floor
+    assert model.floor("blorfen") == pytest.approx(1), "as similar as made-up words are to each other"
 
 
 def test_refused_query_starts_no_pause(model: QueryModel, gate: Gate) -> None:

@@ -21,6 +21,7 @@ import pytest
 
 from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.command_line.exits import Exit
+from chunksink.search.page.security import Hosts
 from tests.chunksink.shell import Shell
 from tests.conftest import HEAVY
 from tests.embeddings.endpoint import serve as serve_endpoint
@@ -225,6 +226,27 @@ def test_token_sees_only_its_tenant(tmp_path: Path) -> None:
         assert server.get("/status", token="token-acme")[0] == 403
         status, page = server.get("/status", token="token-all")
         assert (status, "<dd>3</dd>" in page) == (200, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "usable"),
+    [
+        ("kb.example.org", True),
+        ("fd00::7", True),
+        ("https://kb.example.org", False),
+        ("kb.example.org:443", False),
+        ("10.0.0.7:80", False),
+        ("*.example.org", False),
+        ("kb.example.org/search", False),
+        ("kb.example.org.", False),
+        ("", False),
+    ],
+)
+def test_name_that_no_request_can_have_is_refused(quick_shell: Shell, name: str, usable: bool) -> None:
+    """A usable name is followed by the refusal of the other option."""
+    ended = quick_shell("serve", "--name", name, "--host", "no host")
+    assert (ended.code, "--name" in ended.err) == (Exit.USAGE, not usable)
+    assert not usable or Hosts("127.0.0.1", [name]).serves(f"[{name}]" if ":" in name else name)
 
 
 @pytest.mark.promise(12)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from chunksink.embeddings.errors import TextRefused
 from chunksink.search import order
 from chunksink.search import query as query_
 from chunksink.search.answer import Answer
@@ -75,7 +76,7 @@ def test_hits_far_from_words_and_meaning_are_weak(legs: Legs, mode: Mode) -> Non
     """Without a floor (no model was asked) no hit is weak."""
     assert legs.semantic is not None
     assert not any(hit.weak for hit in search(legs, "ship harbour", mode))
-    with_floor = replace(legs, semantic=replace(legs.semantic, floor=lambda: 0.5))
+    with_floor = replace(legs, semantic=replace(legs.semantic, floor=lambda _unknown: 0.5))
     answer = search(with_floor, "ship harbour", mode)
     weak = {hit.text: hit.weak for hit in answer}
     assert not weak["The vessel left the harbour"]
@@ -89,6 +90,20 @@ def test_hits_far_from_words_and_meaning_are_weak(legs: Legs, mode: Mode) -> Non
     further = search(with_floor, "zebra giraffe", mode, offset=1)
     assert all(hit.weak for hit in further)
     assert "weak matches" not in (further.notice or ""), "only the first page judges the whole answer"
+
+
+def test_only_a_query_without_known_words_may_be_made_up(legs: Legs) -> None:
+    """Then more similarity is needed."""
+    assert legs.semantic is not None
+    floors = replace(legs, semantic=replace(legs.semantic, floor=lambda unknown: 0.0 if unknown is None else 0.999))
+    for text, mode, is_weak in (("feline", "hybrid", True), ("cat", "hybrid", False), ("feline", "semantic", False)):
+        assert {hit.weak for hit in search(floors, text, mode)} == {is_weak}
+
+    def refuse(_text: str) -> Vectors:
+        raise TextRefused("too long")
+
+    refused = replace(legs.semantic, encode=refuse, floor=lambda unknown: unknown and refuse(unknown))
+    assert search(replace(legs, semantic=refused), "feline").unavailable == {"semantic": "too long"}
 
 
 def weights(answer: Answer) -> dict[str, float]:

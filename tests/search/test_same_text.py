@@ -155,19 +155,3 @@ async def test_mcp_search_lists_sources_with_the_same_text(legs: Legs) -> None:
         f"{version}/boats.md" for version in VERSIONS
     }
     assert "same_text" not in hits[NEWEST]
-
-
-async def test_mcp_search_shortens_very_long_texts(tmp_path: Path) -> None:
-    book = ("A boat, and another. " * 5000) + "A lighthouse."
-    with legs_over(tmp_path, [family("book.md", book, book)]) as legs:
-        server = assistant(legs, Access())
-        arguments = {"query": "lighthouse", "mode": "keyword", "context": 1}
-        found: Any = await server.call_tool("search", arguments)
-        (hit,) = json.loads(found.content[0].text)["hits"]
-        whole: Any = await server.call_tool("get_chunk", {"chunk_id": hit["chunk_id"]})
-    (after,) = hit["after"]
-    for passage in (hit, after):
-        assert passage["text"] == book[:20_000]
-        assert "105,013" in passage["cut"]
-    assert "lighthouse" in hit["snippet"]
-    assert json.loads(whole.content[0].text)["text"] == book

@@ -1,5 +1,8 @@
 """`chunksink mcp`: the index as tools for programs that speak the Model Context Protocol."""
 
+import logging
+import os
+import signal
 from contextlib import closing
 
 import click
@@ -33,6 +36,10 @@ def command(shared: SharedOptions, tenant: str | None) -> int:
 
     config = config_from(shared)
     access = access_of(config, tenant)
+    logging.basicConfig(format="%(message)s")  # the library would add a handler that wraps lines at 80 columns
+    # The library waits for the next line of standard input before it ends. The system frees our locks.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda caught, _frame: os._exit(128 + caught))
     with closing(LiveSearch(config, every_seconds=0.5)) as live:
         server = mcp_server(live, access, SEARCH_ERRORS, __version__, default_mode(config), FieldSet.of(config.fields))
         server.run("stdio")

@@ -41,6 +41,7 @@ _MAX_CONNECTIONS = 500
 _REQUEST_LINE_BYTES = 256 * 1024
 """Enough for a query of 10,000 characters of any script, quoted in the address."""
 _WEB_ADDRESS = re.compile(r"https?://(\[[0-9a-f:.]+\]|[^/?#\s\[])[^?#\s]*", re.IGNORECASE)
+_HOST_NAME = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*|[0-9a-f]*:[0-9a-f]*:[0-9a-f:.]*", re.IGNORECASE)
 _TOKEN_REMEDY = """\
 make a token and its hash:
   python3 -c "import hashlib, secrets; t = secrets.token_urlsafe(32); print(t, hashlib.sha256(t.encode()).hexdigest())"
@@ -84,6 +85,7 @@ def command(shared: SharedOptions, host: str, port: int, names: tuple[str, ...],
     """
     config = config_from(shared)
     _require_web(source_url)
+    _require_host_names(names)
     with (
         _listening(host, port, open_to_all=not config.tokens) as listener,
         closing(LiveSearch(config, every_seconds=_CHECK_SECONDS)) as live,
@@ -193,3 +195,11 @@ def _require_web(source_url: str | None) -> None:
     """Refuses everything but web addresses: pages must not link to anything else."""
     if source_url is not None and _WEB_ADDRESS.fullmatch(source_url) is None:
         raise Refusal(f"--source-url {source_url}: use an address such as https://example.org/docs/", Exit.USAGE)
+
+
+def _require_host_names(names: tuple[str, ...]) -> None:
+    """Refuses names that never equal the host of a request."""
+    for name in names:
+        if _HOST_NAME.fullmatch(name) is None:
+            form = "use a host name only, without https://, port, path or *, such as search.example.org"
+            raise Refusal(f"--name {name}: {form}", Exit.USAGE)

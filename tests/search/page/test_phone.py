@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from chunksink.search.page.app import make_app
 from tests.conftest import sampled
-from tests.search.page.support import settle
+from tests.search.page.support import LegAnswers, served, settle, site_over
+from tests.search.support import family, legs_over
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 PHONE = {"width": 320, "height": 740}
 
@@ -64,3 +70,16 @@ def test_filters_on_a_phone_are_folded_and_stay_open_once_opened(open_page: Any)
 def test_suggestion_on_a_phone_has_a_space_before_its_words(open_page: Any) -> None:
     page = open_page("/?q=huntts", viewport=PHONE, is_mobile=True, has_touch=True)
     assert page.locator(".notice a").inner_text() == "Search for hunts"
+
+
+def test_long_title_on_a_phone_ends_after_two_lines(browser: Browser, tmp_path: Path) -> None:
+    long = family("a.md", "a cat", metadata={"title": "The handbook of the care of cats " * 6})
+    with legs_over(tmp_path, [long]) as legs, served(make_app(site_over(LegAnswers(legs)))) as address:
+        context = browser.new_context(viewport={"width": 390, "height": 740}, is_mobile=True, has_touch=True)
+        page = context.new_page()
+        page.goto(f"{address}/?q=cat")
+        height = page.locator(".hit .title").evaluate(
+            "e => e.clientHeight / parseFloat(getComputedStyle(e).lineHeight)"
+        )
+        context.close()
+    assert height == pytest.approx(2, abs=0.05)

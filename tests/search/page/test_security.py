@@ -98,6 +98,15 @@ def test_sign_in_sets_a_session_and_sign_out_ends_it(guarded: TestClient) -> Non
     assert guarded.get("/?q=cat", headers={"Cookie": f"chunksink={session}"}).status_code == 401
 
 
+@pytest.mark.parametrize(("proto", "secure"), [(None, False), ("http", False), ("https", True)])
+def test_session_behind_a_proxy_with_tls_is_sent_over_tls_only(
+    guarded: TestClient, proto: str | None, secure: bool
+) -> None:
+    headers = {"X-Forwarded-Proto": proto} if proto else {}
+    answer = guarded.post("/sign-in", data={"token": TOKEN, "target": "/"}, headers=headers)
+    assert ("; secure" in answer.headers["set-cookie"].lower()) is secure
+
+
 def test_session_is_found_among_cookies_of_other_programs(guarded: TestClient) -> None:
     """Other programs on the same host may set any cookies."""
     answer = guarded.post("/sign-in", data={"token": TOKEN, "target": "/"})
