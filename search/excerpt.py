@@ -125,14 +125,15 @@ def pattern_of(snippets: Iterable[Sequence[Piece]]) -> re.Pattern[str]:
 
 
 def snippet(found: Sequence[Piece], document: Document, words: re.Pattern[str]) -> tuple[Piece, ...]:
-    """The part of the text with the most distinct found `words`. `found` is the engine's snippet, which marks them.
+    """The part of the text with the most distinct found `words`. `found` is the engine's snippet, which marks them, or
+    the whole text.
 
     The result has no markup, and none of the headings that views show above the text. If the found words occur only in
     headings, the headings are kept. If they occur only in markup, as in the address of a link, the markup is kept.
     """
     whole = "".join(piece.text for piece in found).strip("…")
-    before = takewhile(lambda piece: not piece.match, found)
-    part = _part(document.text, document.text.find(whole) + sum(len(piece.text) for piece in before))
+    matches = list(words.finditer(whole)) if len(document.text) > _PART else []
+    part = _part(document.text, document.text.find(whole) + (_best_match(matches).start() if matches else 0))
     plain = plain_text(part, document)
     shown = (_best(text, words) for text in (_below_headings(plain, document), plain, part))
     return next(filter(None, shown), tuple(found))
@@ -165,23 +166,40 @@ def _below_headings(text: str, document: Document) -> str:
 
 
 def _best(text: str, words: re.Pattern[str]) -> tuple[Piece, ...]:
-    """The part of the text with the most distinct found words, all marked. On a tie, the part with the words that are
-    rarest in this text. Empty if the text has none."""
-    matches = list(words.finditer(text))
-    often = Counter(match[0][:5].casefold() for match in matches)  # forms of a word usually have the same first letters
-
-    def value(number: int) -> tuple[int, int]:
-        end = matches[number].start() + _LENGTH - BEFORE
-        found = {match[0][:5].casefold() for match in matches[number : number + 50] if match.end() <= end}
-        return len(found), -sum(often[word] for word in found)
-
-    if not matches:
+    """The part of the text with the most distinct found words, all marked. Empty if the text has none."""
+    if not (matches := list(words.finditer(text))):
         return ()
-    first = matches[max(range(len(matches)), key=value)].start()
+    first = _best_match(matches).start()
     shortened = _LONG_TOKEN.sub(lambda token: beginning(token[0], _TOKEN), text[:first])
     before = ending(shortened, max(BEFORE, _LENGTH - len(text) + first))
     shown = before + beginning(text[first:], _LENGTH - len(before))
     return marked(shown, (match.span() for match in words.finditer(shown)))
+
+
+def _best_match(matches: Sequence[re.Match[str]]) -> re.Match[str]:
+    """Where the part with the most distinct words begins. A name with a digit (ERR-1150) counts as three words. On a
+    tie, the part with the words that are rarest in this text; of several with the same words, one that begins with the
+    rarest."""
+    words = [_word(match[0]) for match in matches]
+    often = Counter(words)
+
+    def value(number: int) -> tuple[int, int, int]:
+        end = matches[number].start() + _LENGTH - BEFORE
+        near = takewhile(lambda other: matches[other].end() <= end, range(number, len(matches)))
+        found = {words[other] for other in near}
+        distinct = sum(3 if _is_name(word) else 1 for word in found)
+        return distinct, -sum(often[word] for word in found), -often[words[number]]
+
+    return matches[max(range(len(matches)), key=value)]
+
+
+def _word(found: str) -> str:
+    """The same for all forms of a word, which usually have the same first letters."""
+    return found.casefold() if _is_name(found) else found[:5].casefold()
+
+
+def _is_name(word: str) -> bool:
+    return len(word) > 2 and any(map(str.isdigit, word))
 
 
 def _words_with_bounds(found: Sequence[Piece]) -> Iterator[tuple[bool, str, bool]]:

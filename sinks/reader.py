@@ -210,8 +210,9 @@ class KeywordReader(Reader, Protocol):
         """
 
     def snippets(self, query: str, ids: Sequence[str], filters: Sequence[Filter] = ()) -> dict[str, tuple[Piece, ...]]:
-        """Parts of the texts of these documents around the matches, by id; some may have none. `filters` are those of
-        the search. An engine that prefers parts with rare words counts the words in the tenant's documents only."""
+        """The texts of these documents, or parts of them around the matches, by id; some may have none. `filters` are
+        those of the search. An engine that prefers parts with rare words counts the words in the tenant's documents
+        only."""
 
     def max_score(self, query: str, filters: Sequence[Filter] = ()) -> float | None:
         """The approximate score of an ideal document, which has every word of the query. None if the caller should use

@@ -161,6 +161,7 @@ class FtsBuild:
 
 
 def _prepare(connection: sqlite3.Connection) -> None:
+    schema.prepare(connection)
     # A commit returns when it is on disk, so flush has nothing to do.
     connection.execute("PRAGMA synchronous = FULL")
     # Fails now if a table is missing.

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from chunksink.sinks.fts.letters import fold
 from chunksink.sinks.fts.query import Query
 from chunksink.sinks.fts.word_forms import prefix_terms, spellings
 
@@ -23,7 +24,7 @@ def word(term: str, *, as_prefix: bool = False) -> str:
 
 
 def _prefixes(term: str) -> list[str]:
-    return [*_stem_prefixes(term), *map(quoted, prefix_terms(term).guessed)]
+    return [*_stem_prefixes(term), *map(quoted, prefix_terms(fold(term)).guessed)]
 
 
 def _stem_prefixes(term: str) -> list[str]:
@@ -72,6 +73,6 @@ def longer(query: Query) -> str:
 def guessed(query: Query) -> str:
     """The uncertain part of `longer`: rows that match only the stem of a guessed word (`PrefixTerms.guessed`). Their
     word may have that stem and yet not begin with the typed text. Empty without guesses."""
-    if not (guesses := prefix_terms(query.prefix).guessed):
+    if not (guesses := prefix_terms(fold(query.prefix)).guessed):
         return ""
     return f"({any_of(guesses)}) NOT ({' OR '.join([word(query.prefix), *_stem_prefixes(query.prefix)])})"

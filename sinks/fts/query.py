@@ -84,7 +84,7 @@ class Query:
     compounds: tuple[str, ...] = ()
     """Neighbouring words written as one: sortorder for sort order, database for data base."""
     verbatim: tuple[str, ...] = ()
-    """The whole query, if a text may contain it as typed. Empty if it is short or long, or has phrases or runs."""
+    """The whole query, if a text may contain it as typed. Empty for one word, for many, and with phrases or runs."""
 
 
 @lru_cache(maxsize=256)  # each search parses its query several times
@@ -116,6 +116,8 @@ def parse(typed: str) -> Query:
     shortest = 2 if len(kept) < 2 else 3  # beside other words, a beginning of two letters matches too much
     is_open = typed.endswith(last) and len(last) >= shortest and last[-1].isalnum()
     prefix = last if is_open and last in kept else ""
+    fewest = 2 if len(kept) > 1 else FEW  # `the closure` is hardly more than `closure`
+    is_verbatim = not phrases and not runs and fewest <= len(TOKEN.findall(storable)) <= _MAX_VERBATIM
     kept_punctuated = tuple(one for one in punctuated if one[0] in kept)[:MAX_PUNCTUATED]
     return Query(
         kept,
@@ -125,7 +127,7 @@ def parse(typed: str) -> Query:
         punctuated=kept_punctuated,
         joined=tuple(joined) if len(kept) <= FEW else (),  # does not help long questions
         compounds=_compounds([word for word in kept if word not in in_quotes]),
-        verbatim=() if phrases or runs or not FEW <= len(TOKEN.findall(storable)) <= _MAX_VERBATIM else (storable,),
+        verbatim=(storable,) if is_verbatim else (),
     )
 
 

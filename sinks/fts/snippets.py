@@ -4,22 +4,18 @@ import re
 import sqlite3
 from collections.abc import Callable, Sequence
 
+from chunksink.sinks.fts.letters import fold
 from chunksink.sinks.fts.schema import TEXT_COLUMN, TOKENIZER
 from chunksink.sinks.reader import Piece, marked
 
 # Control characters as marks: texts that `ingest` writes have none. In other texts a piece may be marked wrongly.
 _OPEN, _CLOSE = "\x02", "\x03"
-_WORDS = 40
 _AROUND = 90  # characters before and after, if words cannot be counted
-_SHORT = 400  # characters; a shorter text is shown whole, since the match of vector search may be anywhere in it
-_LONG = 50_000
-"""Characters. FTS5 compares all positions of a word with each other, which takes seconds for thousands of them."""
+_LONG = 20_000  # characters; of a longer text only the best part is shown
 _PART = re.compile(r".{1,2000}(?!\S)|.{2000}", re.DOTALL)  # of a long text, cut between words
 
-CALL = (
-    f"CASE WHEN length(text) <= {_SHORT} THEN highlight(documents_fts, {TEXT_COLUMN}, char(2), char(3)) "
-    f"ELSE snippet(documents_fts, {TEXT_COLUMN}, char(2), char(3), '…', {_WORDS}) END"
-)
+CALL = f"highlight(documents_fts, {TEXT_COLUMN}, char(2), char(3))"
+"""Shows the whole text: FTS5's snippet() prefers parts with many of the words, not with the rare ones."""
 
 
 def pieces(marked: str | None) -> tuple[Piece, ...]:
@@ -30,19 +26,21 @@ def pieces(marked: str | None) -> tuple[Piece, ...]:
 
 
 def is_long(text: str) -> bool:
-    """Whether the text is too long for FTS5's snippet()."""
+    """Whether the text is too long to be shown whole."""
     return len(text) > _LONG
 
 
 def of_long(text: str, expression: str) -> tuple[Piece, ...]:
-    """The snippet of the best part of a long text, found with a temporary index of its parts. Empty without a match."""
+    """The best part of a long text, found with a temporary index of its parts. Empty without a match."""
     parts = _PART.findall(text)
     connection = sqlite3.connect(":memory:", isolation_level=None)
     try:
-        connection.execute(f"CREATE VIRTUAL TABLE parts USING fts5(text, tokenize='{TOKENIZER}')")
+        connection.execute("CREATE TABLE originals (text)")
+        connection.execute(f"CREATE VIRTUAL TABLE parts USING fts5(text, content=originals, tokenize='{TOKENIZER}')")
         connection.execute("BEGIN")
-        connection.executemany("INSERT INTO parts(rowid, text) VALUES (?, ?)", enumerate(parts))
-        shown = f"snippet(parts, 0, char(2), char(3), '…', {_WORDS})"
+        for table, texts in (("originals", parts), ("parts", map(fold, parts))):
+            connection.executemany(f"INSERT INTO {table}(rowid, text) VALUES (?, ?)", enumerate(texts))
+        shown = "highlight(parts, 0, char(2), char(3))"
         best = f"SELECT rowid, {shown} FROM parts WHERE parts MATCH ? ORDER BY rank, rowid LIMIT 1"
         number, marked = connection.execute(best, [expression]).fetchone() or (0, "")
     finally:
@@ -50,8 +48,8 @@ def of_long(text: str, expression: str) -> tuple[Piece, ...]:
     found = pieces(marked)
     if not found:
         return ()
-    before = () if number == 0 or found[0].text.startswith("…") else (Piece("…"),)
-    after = () if number == len(parts) - 1 or found[-1].text.endswith("…") else (Piece("…"),)
+    before = () if number == 0 else (Piece("…"),)
+    after = () if number == len(parts) - 1 else (Piece("…"),)
     return (*before, *found, *after)
 
 

@@ -44,7 +44,7 @@ def _nearest(connection: schema.Connection, word: str, filters: Sequence[Filter]
     typed = umlauted = word.lower()
     for digraph, umlaut in _UMLAUTS:  # Koeln is Köln
         umlauted = umlauted.replace(digraph, umlaut)
-    if umlauted != typed and any(_forms(connection, expressions.quoted(umlauted), filters)):
+    if umlauted != typed and any(_forms(connection, expressions.word(umlauted), filters)):
         return umlauted
     forms: set[str] = set()
     for one in words_of(_near_stems(connection, folded(typed), tenant_of(connection, filters))):

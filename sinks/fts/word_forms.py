@@ -7,8 +7,8 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import combinations
 
+from chunksink.sinks.fts.letters import fold
 from chunksink.sinks.fts.schema import TOKENIZER
 
 _WIDE = {code: code + 0xFEE0 for code in (*range(0x30, 0x3A), *range(0x41, 0x5B), *range(0x61, 0x7B))}
@@ -16,47 +16,26 @@ _NARROW = {code + 0xFEE0: code for code in range(0x21, 0x7F)}
 _IGNORED = re.compile("[\u00ad\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0640\u064b-\u065f\u0670]")
 """Soft hyphens, Hebrew points, Arabic vowel signs and Arabic elongation."""
 _HALF_WIDE = re.compile("[\uff66-\uffdc]")
-_LIGATURES = (("fi", "\ufb01"), ("fl", "\ufb02"), ("ff", "\ufb00"), ("ffi", "\ufb03"), ("ffl", "\ufb04"))
-_COMMON = 2  # the first two ligatures, fi and fl: some texts have only these
 _VERSION = re.compile(r"\W*(v?)(\d+(?:\.\d+)+)\W*", re.IGNORECASE)
-_NAME = re.compile("([^\\W\\d_]{2,})([-\u2010-\u2015]?)(\\d+)")
-_LETTERS = (("ss", "ß"), ("oe", "œ"), ("ae", "æ"))  # replaced one pair at a time, ligatures all at once
-_MAX_DOTTED = 60  # only in the first 60 characters is е tried as ё, because each е adds a spelling
-_ALL_DOTTED = 4  # with at most this many е, all combinations with ё are used
-_JOINED = (*((joined, letters) for letters, joined in (*_LIGATURES, *_LETTERS)), ("\ufb05", "st"), ("\ufb06", "st"))
+_NAME = re.compile("((?![ai]\\d)[^\\W\\d_]+)([-\u2010-\u2015]?)(\\d+)")
+"""Not A4 or I7: texts have *a* and *I* before numbers."""
+_UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"})
 
 
 @lru_cache(maxsize=4096)
 def spellings(term: str) -> tuple[str, ...]:
-    """How texts may spell a term, the term itself first. FTS5 treats ß, œ, ё and ligatures as separate letters, and
-    soft hyphens and vowel signs as word ends. A version may have a v or not; a name with digits may be one word or two.
+    """How texts may spell a term, the term itself first. FTS5 treats soft hyphens and vowel signs as word ends. Umlauts
+    may be written as ae, oe and ue. A version may have a v or not; a name with digits may be one word or two.
     """
+    term = fold(term)
     plain = _IGNORED.sub("", term.translate(_NARROW).lower())
-    for joined, letters in _JOINED:
-        plain = plain.replace(joined, letters)
-    forms = [plain, *(plain.replace(letters, joined) for letters, joined in _LETTERS), *_with_or_without_dots(plain)]
-    for ligatures in (_LIGATURES, _LIGATURES[:_COMMON]):
-        form = plain
-        for letters, joined in ligatures[::-1]:
-            form = form.replace(letters, joined)
-        forms.append(form)
+    forms = [plain, plain.translate(_UMLAUTS)]
     if version := _VERSION.fullmatch(term):
         forms.append(version[2] if version[1] else f"v{version[2]}")
     if name := _NAME.fullmatch(plain):
         letters, hyphen, digits = name.groups()
         forms.append(f"{letters}{digits}" if hyphen else f"{letters} {digits}")
     return (term, *(form for form in dict.fromkeys(forms) if form != term.lower()))
-
-
-def _with_or_without_dots(words: str) -> Iterator[str]:
-    """Spellings with ё, which many Russian texts write as е: all combinations, or, in a text with more than
-    four е, at most one ё."""
-    plain = words.replace("ё", "е")
-    places = [place for place, letter in enumerate(plain[:_MAX_DOTTED]) if letter == "е"]
-    most = len(places) if len(places) <= _ALL_DOTTED else 1
-    for number in range(most + 1):
-        for dotted in combinations(places, number):
-            yield "".join("ё" if place in dotted else letter for place, letter in enumerate(plain))
 
 
 def widths(word: str) -> list[str]:
@@ -101,7 +80,7 @@ def _stemmer() -> sqlite3.Connection:
 
 
 def folded(word: str) -> str:
-    return "".join(char for char in unicodedata.normalize("NFD", word.lower()) if not unicodedata.combining(char))
+    return "".join(char for char in unicodedata.normalize("NFD", fold(word).lower()) if not unicodedata.combining(char))
 
 
 def words_of(stems: Iterable[str]) -> list[str]:

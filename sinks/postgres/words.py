@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 
 from chunksink.sinks.document import Document
+from chunksink.sinks.fts.letters import fold
 from chunksink.sinks.fts.query import MAX_TERMS, TOKEN, Query, is_spaceless
 
 SEARCHED = {
@@ -51,10 +52,10 @@ def split(text: str) -> list[str]:
 
 
 def folded(text: str) -> str:
-    """In lower case and without accents."""
+    """In lower case and without accents, with some letters replaced."""
     if text.isascii():
         return text.lower()
-    parts = unicodedata.normalize("NFKD", text.casefold())
+    parts = unicodedata.normalize("NFKD", fold(text).casefold())
     return unicodedata.normalize("NFC", "".join(char for char in parts if not unicodedata.combining(char)))
 
 

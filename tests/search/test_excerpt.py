@@ -187,6 +187,16 @@ def test_of_several_parts_the_one_with_the_rarer_word_is_shown() -> None:
     assert [piece.text for piece in shown if piece.match] == ["Zebrafish"]
 
 
+@pytest.mark.parametrize("before", [0, 5_000])
+def test_part_with_a_name_is_shown_although_others_have_more_words(before: int) -> None:
+    rows = [f"ERR-{number} the printer does not answer" for number in range(1141, 1158)]
+    text = "\n".join(["x " * before, "the code and its remedy", *rows])
+    found = pieces(re.sub(r"code|remedy|ERR-1150|ERR", r"‹\g<0>›", text))
+    shown = snippet(found, document(text=text), pattern_of([found]))
+    assert "ERR-1150 the printer does not answer" in "".join(piece.text for piece in shown)
+    assert "ERR-1150" in [piece.text for piece in shown if piece.match]
+
+
 @pytest.mark.parametrize(
     ("token", "shown"),
     [

@@ -11,11 +11,12 @@ from chunksink.sinks.fts import schema as layout
 from chunksink.sinks.reader import Piece
 
 _COLUMNS = ", ".join(layout.SEARCHED)
+_WORDS = ", ".join(layout.indexed("documents_fts", "documents"))
 _TRIGRAMS = ", ".join(layout.indexed("documents_trigrams", "documents"))
 DAMAGES = {
     "emptied": "INSERT INTO documents_fts(documents_fts) VALUES ('delete-all')",
     "one row's postings gone": f"INSERT INTO documents_fts(documents_fts, rowid, {_COLUMNS}) "
-    f"SELECT 'delete', row, {_COLUMNS} FROM documents WHERE row = 7",
+    f"SELECT 'delete', row, {_WORDS} FROM documents WHERE row = 7",
     "leaves gone": "DELETE FROM documents_fts_data WHERE id > 1000",
     "structure overwritten": "UPDATE documents_fts_data SET block = zeroblob(20) WHERE id = 10",
     "sizes gone": "DELETE FROM documents_fts_docsize",

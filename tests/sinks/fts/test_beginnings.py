@@ -141,7 +141,7 @@ TEXTS = (
     "All kitchens are closed",
     "手机iPhone 设置",
     "Eine Übersetzung; l'éclairage",
-    "Köln, Kouen",
+    "Köln, Kouen, Größe, Łódź",
 )
 
 
@@ -163,6 +163,8 @@ def filled(build: FtsBuild, reader: FtsReader) -> FtsReader:
         ("KICHEN ", "kitchen"),
         ("koeln ", "köln"),  # `kouen` has nearer letters
         ("uebersetzung ", "übersetzung"),
+        ("groesse ", "grösse"),
+        ("lodsz ", "łódź"),
         ("strase", "straße"),
         ("Übersetzng ", "übersetzung"),
         ("éclairrage ", "éclairage"),

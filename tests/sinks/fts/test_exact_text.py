@@ -134,6 +134,19 @@ SPELT = {
     "two words": "hashed with SHA-256, the XR-9 hums",
     "parted": "hashed with SHA 256, the XR\u20119 hums",
     "longer": "hashed with SHA512, the XR95 hums",
+    "polish": "Łódź i Żółw",
+    "danish": "RØDGRØD på dansk",
+    "croatian": "grad Đakovo",
+    "icelandic": "á Þingvellir",
+    "turkish": "Işık, IŞIK",
+    "greek": "ο οδηγός",
+    "arabic hamza": "إدارة الملفات عند أحمد",
+    "nukta": "यह फ़ाइल है",
+    "two signs": "यह \u095eाइल है",
+    "umlaut": "die Größe von Müller",
+    "digraph": "die Groesse von Mueller",
+    "one letter": "road E52, fault P0420, key H7, paper A4",
+    "hyphen": "road E-52, fault P-0420, key H-7, a 4 km walk",
 }
 
 
@@ -172,6 +185,28 @@ SPELT = {
         ("XR 9 ", {"two words", "parted"}),
         ('"XR9"', {"one word", "two words", "parted"}),
         ('"XR-9"', {"two words", "parted"}),
+        ("Lodz ", {"polish"}),
+        ("ŻÓŁW ", {"polish"}),
+        ("zolw", {"polish"}),
+        ('"lodz i zolw"', {"polish"}),
+        ("rodgrod ", {"danish"}),
+        ("rødg", {"danish"}),
+        ("dakovo ", {"croatian"}),
+        ("Thingvellir ", {"icelandic"}),
+        ("isik ", {"turkish"}),
+        ("ışık ", {"turkish"}),
+        ("οδηγος ", {"greek"}),
+        ("ΟΔΗΓΌΣ ", {"greek"}),
+        ("ادارة ", {"arabic hamza"}),
+        ("احمد ", {"arabic hamza"}),
+        ("फाइल ", {"nukta", "two signs"}),
+        ("फ़ाइल ", {"nukta", "two signs"}),
+        ("Müller ", {"umlaut", "digraph"}),
+        ("GRÖSSE ", {"umlaut", "digraph"}),
+        ("E52 ", {"one letter", "hyphen"}),
+        ("P-0420 ", {"one letter", "hyphen"}),
+        ("h7 ", {"one letter", "hyphen"}),
+        ("A4 ", {"one letter"}),
     ],
 )
 def test_both_spellings_find_both(build: FtsBuild, reader: FtsReader, typed: str, found: set[str]) -> None:
@@ -179,6 +214,16 @@ def test_both_spellings_find_both(build: FtsBuild, reader: FtsReader, typed: str
     build.replace([*families.values(), *(family(f"d{number}", ["something else"]) for number in range(9))])
     names = {one.parent_id: name for name, one in families.items()}
     assert {names[hit.parent_id] for hit in reader.search(typed)} == found
+
+
+@pytest.mark.parametrize("before", ["", "and so on " * 3000])
+def test_snippet_has_the_letters_of_the_text(build: FtsBuild, reader: FtsReader, before: str) -> None:
+    """Also if they are indexed as others, or as two."""
+    one = family("a", [f"{before}Æther, Þingvellir, फ़ाइल, Łódź"])
+    build.replace([one])
+    id = one.documents[0].id
+    pieces = reader.snippets("lodz thingvellir फाइल aether", [id])[id]
+    assert [piece.text for piece in pieces if piece.match] == ["Æther", "Þingvellir", "फ़ाइल", "Łódź"]
 
 
 @pytest.mark.parametrize("typed", ["2024", "nod", "\uff2e\uff4f\uff44\uff45 "])

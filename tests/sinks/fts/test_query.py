@@ -20,6 +20,7 @@ OTHERS = ["run", "dry", "std", "vector", "read", "write"]
         ("--dry-run", "run it, and then run it --dry", "publish with --dry-run: it shows what would go there"),
         ("dry-runs ", "run and run until all is dry", "a dry run of the whole publication, before it is made"),
         ("AT&T", "it doesn't, and we can't", "the phones are by AT&T"),
+        ("read vector", "read on: a vector is read, a vector", "of all that can be done, you read vector after vector"),
         ("std::vector", "std has a vector and others, such a vector", "how std::vector grows when it is filled"),
         (
             "a vector is read but not dry",

@@ -197,6 +197,7 @@ def test_a_misspelt_word_is_replaced_by_one_that_the_tenant_has(postgres_server:
         ("STRASSE ", "Straße und Stra\u00dfen", ["Straße", "Straßen"]),
         ("mu\u0308sli ", "Das Müsli " + "ist weit weg " * 30, ["Müsli"]),
         ("がくせい", "大学のがくせいです", ["がくせい"]),
+        ("lodz thingvellir ", "Łódź, Þingvellir", ["Łódź", "Þingvellir"]),
     ],
 )
 def test_snippets_mark_words_with_accents(
