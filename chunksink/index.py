@@ -175,7 +175,7 @@ class Index(AbstractContextManager["Index", None]):
         another home; `allow_deletions` lets up to this many sources be removed or lose most of their chunks, where the
         brake would stop the run; `plan` is the hash of the plan to execute; `rebuild` rebuilds if the configured
         model has changed. A run that fails in an engine, refuses documents or holds sources raises nothing: its
-        report has another `status` than `ok`.
+        report has another `status` than `ok`. Raises EmbeddingsError if no sink could be synced without vectors.
         """
         return self._synced(
             "sync", strict=strict, adopt=adopt, allow_deletions=allow_deletions, plan_hash=plan, rebuild=rebuild

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from chunksink.chunkbus.errors import ChunkBusError
+from chunksink.embeddings.settings import EncoderSettings
 from chunksink.rebuild.locks import reading_live
 from chunksink.rebuild.state import Generation, State
 from chunksink.search.circuit_breaker import with_circuit_breaker
@@ -58,6 +59,8 @@ def open_view(
         with State.existing(config.home_path) as state:
             generation = generation or stack.enter_context(reading_live(state))
             projections = state.projections()
+        encoder = generation.encoder.with_key_of(EncoderSettings.of(config))
+        generation = replace(generation, encoder=encoder)
         legs = _legs(config, generation, queries, stack, needed)
         fields = fields_in(legs.fields, [projections.get(generation.builds[sink], "") for sink in legs.sinks()])
         lacking = [field.name for field in legs.fields.fields if field not in fields.fields]

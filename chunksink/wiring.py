@@ -34,7 +34,7 @@ from chunksink.sinks.contract import Sink
 from chunksink.sinks.custom_fields import FieldSet
 from chunksink.sinks.document import Document
 from chunksink.sinks.errors import Refused, SinkError
-from chunksink.sinks.retry import Fault, RetryPolicy, with_retries
+from chunksink.sinks.retry import Fault, RetryPolicy, naming_bugs, with_retries
 
 if TYPE_CHECKING:
     from chunksink.embeddings.cache import VectorCache
@@ -271,9 +271,10 @@ def _open_sinks(
     sinks: list[Sink] = []
     unreachable: dict[str, SinkError] = {}
     for name in dict.fromkeys(names):
-        sink = open_one_sink(config, stack, name)
         try:
-            sink.builds()
+            sink = open_one_sink(config, stack, name)
+            with naming_bugs(name, "builds"):
+                sink.builds()
         except SinkError as error:
             if not tolerant:
                 raise

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Sequence
 from time import monotonic
 
 from chunksink.embeddings.encoder import EncodedBatch, Encoder, ModelInfo
-from chunksink.embeddings.errors import ModelError
+from chunksink.embeddings.errors import EndpointUnavailable, ModelError
 
 
 class LazyEncoder(Encoder):
@@ -42,7 +42,13 @@ class LazyEncoder(Encoder):
         """The underlying encoder, opened if it is not open yet."""
         if self._encoder is None:
             started = monotonic()
-            encoder = self._open()
+            try:
+                encoder = self._open()
+            except EndpointUnavailable as error:
+                if self._expected is None:
+                    raise
+                remedy = "if it has moved since the index was made, run `chunksink rebuild`"
+                raise EndpointUnavailable(f"{error} ({remedy})") from error
             if self._expected not in (None, encoder.info.fingerprint):
                 encoder.close()
                 raise ModelError(

@@ -5,7 +5,7 @@ A build keeps the settings of its encoder. So queries are encoded like its texts
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,14 +36,21 @@ class EncoderSettings:
     passage_prompt: str | None = None
     endpoint: str | None = None
     """The URL of the endpoint, without the final `/embeddings`. None: a model on this machine."""
-    endpoint_key_variable: str | None = None
-    """Name of the environment variable with the endpoint's key. None: no key is sent."""
+    endpoint_key_variable: str | None = field(default=None, compare=False)
+    """Name of the environment variable with the endpoint's key. None: no key is sent. Not a property of the model."""
     endpoint_dimensions: int | None = None
 
     @classmethod
     def of(cls, config: Config) -> EncoderSettings:
         """The settings in a configuration."""
-        return cls(**{field.name: getattr(config, field.name) for field in fields(cls)})
+        return cls(**{each.name: getattr(config, each.name) for each in fields(cls)})
+
+    def with_key_of(self, configured: EncoderSettings) -> EncoderSettings:
+        """These settings, with the configured variable of the key. For another endpoint unchanged: a key is sent to no
+        other address than that for which it was configured."""
+        if self.endpoint != configured.endpoint:
+            return self
+        return replace(self, endpoint_key_variable=configured.endpoint_key_variable)
 
 
 def open_encoder(
@@ -89,7 +96,8 @@ def changed_settings(configured: EncoderSettings, recorded: EncoderSettings) -> 
     Empty if both describe the same encoder. Does not notice changed files of the model.
     """
     before, now = asdict(recorded), asdict(_completed(configured, recorded.precision, recorded.max_length))
-    return {name: (before[name], now[name]) for name in before if before[name] != now[name]}
+    compared = [each.name for each in fields(recorded) if each.compare]
+    return {name: (before[name], now[name]) for name in compared if before[name] != now[name]}
 
 
 def _completed(settings: EncoderSettings, precision: PrecisionRequest, max_length: int | None) -> EncoderSettings:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from chunksink.chunkbus.errors import PartitionChanged
 from chunksink.chunkbus.runlog import utc_now
+from chunksink.embeddings.errors import EmbeddingsError
 from chunksink.rebuild.compute import missing_texts
 from chunksink.rebuild.embedder import DocumentEmbedder
 from chunksink.rebuild.errors import NotVerified
@@ -102,7 +103,7 @@ class Convergence:
         with self.session.timed("index", plan.chunks_to_write(), "chunks") as advance:
             try:
                 executor.run(plan, advance)
-            except PartitionChanged:  # report what was done before
+            except (PartitionChanged, EmbeddingsError):  # report what was done before
                 self.outcome.note(plan, reported)
                 raise
         # Not in a `finally`: an error from here would hide why the run failed.

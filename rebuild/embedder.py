@@ -163,8 +163,9 @@ class Embedders:
         yet. With `first_vectors`, the live index has no vectors yet and gets those of the configured model."""
         embedder = self._of_live
         if embedder is None or first_vectors or embedder.info.fingerprint != live.model_fingerprint:
-            lazy = LazyEncoder(live.model, partial(self._open, live.encoder))
-            embedder = self.configured() if first_vectors else self._embedder(live.encoder, lazy, replace_damaged)
+            settings = live.encoder.with_key_of(self.settings)
+            lazy = LazyEncoder(live.model, partial(self._open, settings))
+            embedder = self.configured() if first_vectors else self._embedder(settings, lazy, replace_damaged)
             self._of_live = embedder
         return embedder
 

@@ -75,6 +75,8 @@ class ForgetReport:
     """Lines of run records that named the source."""
     still_in: tuple[str, ...]
     """Partitions that still contain the source."""
+    not_scrubbed: tuple[str, ...]
+    """Sinks that have deleted the source, but may keep its texts in their files for a while."""
     not_asked: dict[str, str]
     """Sinks that are no longer configured and could not be opened, and why: their builds may still have the source."""
 
@@ -87,7 +89,7 @@ def forget(session: Session, name: str, *, tenant: str | None = None, every: boo
     The caller holds the writer's lock. A killed run can be repeated, because the source's records are erased last.
     """
     with ExitStack() as stack:
-        builds, not_asked = _open_builds(session, stack)
+        builds, not_scrubbed, not_asked = _open_builds(session, stack)
         name, sources = find_sources(session, name, builds.values(), tenant, every=every)
         families = {source.family for source in sources}
         ids, texts = _recorded(session, _IDS, families), _recorded(session, _TEXTS, families)
@@ -113,6 +115,7 @@ def forget(session: Session, name: str, *, tenant: str | None = None, every: boo
         vectors=vectors,
         run_records=lines,
         still_in=still_in,
+        not_scrubbed=tuple(sorted(not_scrubbed)),
         not_asked=not_asked,
     )
 
@@ -133,24 +136,28 @@ def forgetting_copies(home: Path) -> Iterator[None]:
         ) from error
 
 
-def _open_builds(session: Session, stack: ExitStack) -> tuple[dict[str, Build], dict[str, str]]:
-    """Every build of this home, including unrecorded ones; and sinks that could not be opened, with the reason."""
+def _open_builds(session: Session, stack: ExitStack) -> tuple[dict[str, Build], set[str], dict[str, str]]:
+    """Every build of this home, including unrecorded ones; the sinks that cannot scrub some of them; and sinks that
+    could not be opened, with the reason."""
     recorded = session.state.db.execute("select distinct sink, id from build order by id").fetchall()
     builds: dict[str, Build] = {}
+    not_scrubbed: set[str] = set()
     not_asked: dict[str, str] = {}
     for name in dict.fromkeys([*session.sinks, *(sink for sink, _ in recorded)]):
         try:
             sink = session.sink(name)
             for build_id in [*(build_id for owner, build_id in recorded if owner == name), *orphans(session, sink)]:
                 try:
-                    builds[build_id] = stack.enter_context(closing(sink.open(build_id)))
+                    build = builds[build_id] = stack.enter_context(closing(sink.open(build_id)))
+                    if capability(build, SupportsScrub) is None:
+                        not_scrubbed.add(name)
                 except BuildMissing:
                     sink.drop(build_id)  # remains of a killed run
         except SinkError as error:
             if name in session.sinks:
                 raise
             not_asked[name] = str(error)
-    return builds, not_asked
+    return builds, not_scrubbed, not_asked
 
 
 def _recorded(session: Session, select: str, families: Iterable[str]) -> set[str]:

@@ -8,6 +8,7 @@ from time import monotonic
 from typing import Any, Literal
 
 from chunksink.chunkbus.findings import Finding
+from chunksink.embeddings.errors import EmbeddingsError
 from chunksink.rebuild.catalog import CatalogCounts, RepeatedTexts
 from chunksink.rebuild.embedder import DocumentEmbedder
 from chunksink.rebuild.errors import InvalidBus, RebuildError
@@ -54,7 +55,7 @@ class SinkReport:
     held_and_missing: int = 0
     """Sources that it lacks and that were not written because they are held."""
     settings: tuple[str, ...] = ()
-    error: SinkError | RebuildError | None = None
+    error: SinkError | RebuildError | EmbeddingsError | None = None
     """Why it could not be written or built; the state of its last batch is unknown."""
 
 
@@ -96,7 +97,7 @@ class RunOutcome:
         return max((sink.written for sink in self.sinks.values()), default=0)
 
     @property
-    def failed(self) -> dict[str, SinkError | RebuildError]:
+    def failed(self) -> dict[str, SinkError | RebuildError | EmbeddingsError]:
         return {name: sink.error for name, sink in self.sinks.items() if sink.error is not None}
 
     def note(self, plan: Plan, builds: Mapping[str, str]) -> None:

@@ -166,8 +166,6 @@ def model_mismatch(configured: EncoderSettings, live: Generation, model_cache: P
 
 
 def _change(name: str, before: object, now: object) -> str:
-    if name == "endpoint_key_variable":  # by mistake, its value may be the key
-        return f"{name} has changed"
     shown = ("the default" if setting is None else repr(setting) for setting in (before, now))
     return f"{name} was {' and is now '.join(shown)}"
 

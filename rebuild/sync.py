@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from chunksink.embeddings.errors import EndpointDenied, EndpointUnavailable, ModelError
+from chunksink.embeddings.errors import EmbeddingsError, EndpointDenied, EndpointUnavailable, ModelError
 from chunksink.rebuild.convergence import Convergence
 from chunksink.rebuild.embedder import DocumentEmbedder
 from chunksink.rebuild.errors import HomeLocked, InvalidBus, NotVerified
@@ -113,7 +113,7 @@ def _build_sink(session: Session, sink: Sink, options: SyncOptions, outcome: Run
         outcome.sinks |= building.outcome.sinks
         outcome.sink(sink.name).built = True
         outcome.not_removed |= building.outcome.not_removed
-    except (SinkError, HomeLocked, InvalidBus, NotVerified) as error:
+    except (SinkError, EmbeddingsError, HomeLocked, InvalidBus, NotVerified) as error:
         outcome.sink(sink.name).error = error
         session.log.write("waiting", sink=sink.name, reason=str(error))
 
@@ -121,12 +121,24 @@ def _build_sink(session: Session, sink: Sink, options: SyncOptions, outcome: Run
 def sync_live(
     session: Session, live: Generation, embedder: DocumentEmbedder, options: SyncOptions, outcome: RunOutcome
 ) -> None:
-    """Sync the live builds. The caller has held the writer's lock since it read the live generation."""
+    """Sync the live builds. The caller has held the writer's lock since it read the live generation.
+
+    If vectors cannot be computed, the sinks that need them have failed. Raises EmbeddingsError if no others are live.
+    """
     attempt = partial(_sync, session, live, embedder, options, outcome)
     if options.plan_hash is not None:  # a second attempt would execute another plan
         attempt()
         return
-    retry_if_rewritten(attempt)
+    try:
+        retry_if_rewritten(attempt)
+    except EmbeddingsError as error:  # sinks without vectors are synced all the same
+        others = {name: sink for name, sink in session.sinks.items() if not sink.wants_vectors}
+        if others.keys().isdisjoint(live.builds) or len(others) == len(session.sinks):
+            raise
+        sync_live(replace(session, sinks=others), live, embedder, options, outcome)
+        for name in live.builds.keys() & (session.sinks.keys() - others.keys()):
+            outcome.sink(name).error = error
+        return
     broken = {name for name, error in outcome.failed.items() if isinstance(error, BuildBroken)} & live.builds.keys()
     if options.scan and broken:  # some builds turn out to be broken only when they are read or written
         for name in broken:

@@ -39,6 +39,10 @@ def open_sink(name: str, home: Path, options: Mapping[str, Any]) -> Sink:
         raise
     except Exception as error:
         raise ConfigError(f"the sink {name} cannot be opened: {_described(error)}") from error
+    if missing := [member for member in vars(Sink) if not member.startswith("_") and not hasattr(sink, member)]:
+        raise ConfigError(f"the sink {name} lacks {', '.join(missing)}: {_mistake(entry_point)}")
+    if sink.name != name:  # by this name the home records its builds
+        raise ConfigError(f"the sink {name} has the `name` {sink.name!r}: {_mistake(entry_point)}")
     return sink
 
 
@@ -72,6 +76,11 @@ def require_sink(name: str) -> EntryPoint:
         packages = ", ".join(sorted(candidates))
         raise ConfigError(f"several packages have a sink {name}: {packages}. Uninstall all but one")
     return candidates.get(_OURS) or next(iter(candidates.values()))
+
+
+def _mistake(entry_point: EntryPoint) -> str:
+    package = entry_point.dist.name if entry_point.dist is not None else "unnamed"
+    return f"a mistake in the package {package} ({entry_point.value})"
 
 
 def _described(error: Exception) -> str:

@@ -12,6 +12,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ParamSpec, TypeVar, cast
@@ -19,7 +20,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 from chunksink.chunkbus.spans import span
 from chunksink.sinks.contract import Build, Marker, Sink, Stored
 from chunksink.sinks.document import Family
-from chunksink.sinks.errors import Transient
+from chunksink.sinks.errors import SinkError, Transient
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -58,6 +59,18 @@ class Fault:
     attempt: int
 
 
+@contextmanager
+def naming_bugs(sink: str, call: str) -> Iterator[None]:
+    """Add the names of the sink and of the call to an exception that the sink should have translated."""
+    try:
+        yield
+    except SinkError:
+        raise
+    except Exception as error:
+        error.add_note(f"The sink {sink} raised it in {call}")
+        raise
+
+
 @dataclass
 class _Caller:
     """Makes the calls of a sink and of its builds."""
@@ -71,7 +84,7 @@ class _Caller:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self, call: str, function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-        with span(f"{self.sink} {call}"):
+        with span(f"{self.sink} {call}"), naming_bugs(self.sink, call):
             return self._repeated(call, partial(function, *arguments, **named))
 
     def _repeated(self, call: str, function: Callable[[], T]) -> T:
@@ -174,7 +187,8 @@ class _RetryingBuild(_Retrying):
             return
         yield first
         try:
-            yield from rest
+            with naming_bugs(self._call.sink, call):
+                yield from rest
         except Transient as error:
             self._call.report(call, error, 1)
             raise

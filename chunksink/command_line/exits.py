@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from enum import IntEnum
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,7 @@ class Exit(IntEnum):
     OUTPUT_CLOSED = 141, "the reader closed the output before its end, as `| head` does"
 
 
+@cache
 def _codes() -> dict[type, Exit]:
     """The exit codes of errors. An error that is not listed has the code of its base class."""
     from chunksink.embeddings import errors as embeddings
@@ -120,6 +122,11 @@ def _codes() -> dict[type, Exit]:
     }
 
 
+def code_of(error: BaseException) -> Exit | None:
+    """The exit code of an error; None if it is a bug."""
+    return next((_codes()[kind] for kind in type(error).__mro__ if kind in _codes()), None)
+
+
 class Refusal(click.ClickException):
     """`Error: <what, where, what to do>` on standard error, and an exit code."""
 
@@ -146,7 +153,7 @@ def print_failure(error: click.ClickException, code: int) -> None:
 @contextmanager
 def errors_as_refusals() -> Iterator[None]:
     """Raises a `Refusal` for every known error. Unknown errors pass unchanged."""
-    codes = _codes()  # imports modules now: once no file can be opened, an import fails
+    _codes()  # imports modules now: once no file can be opened, an import fails
     try:
         yield
     except (Refusal, BrokenPipeError):
@@ -163,8 +170,8 @@ def errors_as_refusals() -> Iterator[None]:
         code = Exit.LOCKED if error.errno == errno.EBUSY else Exit.USAGE
         raise Refusal(message, Exit.ENGINE if is_machine_error else code) from error
     except Exception as error:
-        if (known := next((kind for kind in type(error).__mro__ if kind in codes), None)) is not None:
-            raise Refusal(str(error), codes[known]) from error
+        if (known := code_of(error)) is not None:
+            raise Refusal(str(error), known) from error
         if (remedy := shortage(error)) is None:
             raise
         raise Refusal(f"{error or 'out of memory'}: {remedy}, then run it again", Exit.ENGINE) from error

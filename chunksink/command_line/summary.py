@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 
 from chunksink.chunkbus.findings import FAMILY_SPLIT
 from chunksink.chunkbus.wording import counted, counts, named, printable, some
-from chunksink.command_line.exits import Exit
+from chunksink.command_line.exits import Exit, code_of
 from chunksink.command_line.output import Note, first, show
+from chunksink.embeddings.errors import EmbeddingsError
 from chunksink.rebuild.plan import FamilyCounts
 
 if TYPE_CHECKING:
@@ -22,8 +23,11 @@ _CODES = {"ok": Exit.OK, "refused": Exit.REFUSED, "held": Exit.INVALID_INPUT, "f
 
 
 def exit_code(report: "RunReport", *, strict: bool = False) -> Exit:
-    """With `strict`, a due rebuild has its own code."""
+    """With `strict`, a due rebuild has its own code. Sinks that got no vectors have the code of that error."""
     code = _CODES[report.status]
+    for sink in report.sinks.values():
+        if isinstance(sink.error, EmbeddingsError):
+            code = code_of(sink.error) or code
     return Exit.REBUILD_DUE if code == Exit.OK and strict and report.rebuild_due else code
 
 

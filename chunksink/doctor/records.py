@@ -19,6 +19,8 @@ from chunksink.chunkbus.manifest import decode_manifest
 from chunksink.chunkbus.wording import counted, sized, some
 from chunksink.doctor import AGAIN, BUCKET, OWNER, CheckProblem, remedies
 from chunksink.embeddings.errors import CacheBusy, CacheDamaged, CacheError, CacheTooNew
+from chunksink.ingest.errors import IngestRefused
+from chunksink.ingest.formats.registry import all_formats
 from chunksink.ingest.store import FILE_NAME, IngestStore
 from chunksink.rebuild.catalog import Catalog
 from chunksink.rebuild.errors import NoGeneration
@@ -114,7 +116,9 @@ def tenants(config: Config) -> str:
 
 
 def ingest(home: Path) -> str:
-    """Whether `ingest.db` can be read. It contains the ledger, and signatures of files."""
+    """Whether all formats can be loaded, and `ingest.db` can be read: the ledger, and signatures of files."""
+    with remedies((IngestRefused, "until then, no `chunksink ingest` works")):
+        all_formats()
     path = home / FILE_NAME
     if not path.exists():
         return "none yet; `chunksink ingest` creates it"

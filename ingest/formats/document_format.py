@@ -60,7 +60,7 @@ def read_whole(source: Source) -> bytes:
         return file.read(source.size)
 
 
-class DocumentFormat(CutByPolicy, Format):
+class DocumentFormat(CutByPolicy):
     """A file that is one document. Its library is imported when a file is read."""
 
     libraries: ClassVar[tuple[str, ...]] = ()
@@ -71,7 +71,7 @@ class DocumentFormat(CutByPolicy, Format):
     """Increase it with every change to the format's code that changes chunks."""
 
     @property
-    def parser(self) -> tuple[str, str]:
+    def parser(self) -> tuple[str, str]:  # type: ignore[override]
         try:
             versions = [f"{name}-{version(name)}" for name in self.libraries]
         except PackageNotFoundError as error:

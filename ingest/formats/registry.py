@@ -12,7 +12,7 @@ from enum import IntEnum
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from chunksink.chunkbus.chunk import Record
 from chunksink.ingest.errors import IngestRefused
@@ -48,30 +48,24 @@ class Format(ABC):
     """`metadata.mime_type` of the chunks of a file that is one document."""
     may_grow: ClassVar[bool] = False
     """Whether a file may grow while it is read; only the first `Source.size` bytes are read."""
+    parser: tuple[str, str]
+    """Name and version of the parser. A plain attribute: over a property, pyright would refuse `parser = (...)`."""
+    canonicalizer: tuple[str, str]
+    """Name and version of the chunking, with every option that changes a boundary or a field.
+
+    If it changes, files are read again.
+    """
 
     @property
     def source_type(self) -> str:
         """`source.source_type` of its chunks, unless a record names its own."""
         return self.name
 
-    @property
-    @abstractmethod
-    def parser(self) -> tuple[str, str]:
-        """Name and version of the parser."""
-
-    @property
-    @abstractmethod
-    def canonicalizer(self) -> tuple[str, str]:
-        """Name and version of the chunking, with every option that changes a boundary or a field.
-
-        If it changes, files are read again.
-        """
-
     @abstractmethod
     def read(self, source: Source) -> Iterator[Item]:
         """The families of a file. A file of many records is read in constant memory. Raises SourceFailed."""
 
-    def with_policy(self, policy: "Policy") -> "Format":
+    def with_policy(self, policy: "Policy") -> Self:
         """The format with this chunking policy; itself if it does not cut texts by one (see `CutByPolicy`)."""
         return self
 
@@ -141,6 +135,8 @@ def _load(entry: EntryPoint) -> Format:
     one = entry.load()()
     if not isinstance(one, Format):
         raise TypeError("it is not a subclass of Format")
+    if missing := [member for member in ("name", "suffixes", "parser", "canonicalizer") if member not in dir(one)]:
+        raise TypeError(f"it has no `{missing[0]}`")
     if one.name != entry.name:
         raise ValueError(f"its `name` is {one.name!r}, not {entry.name!r}")
     if wrong := [suffix for suffix in one.suffixes if suffix.rfind(".") != 0 or suffix != suffix.lower()]:

@@ -380,6 +380,7 @@ class SinkConformance:
         def watch() -> None:
             while not done.is_set():
                 found.append(bool(ask()))
+                reader.refresh()  # one that keeps a snapshot would never see the writes
 
         with ThreadPoolExecutor(1) as thread:
             watching = thread.submit(watch)

@@ -8,6 +8,7 @@ import pytest
 
 from chunksink.command_line.exits import Exit
 from chunksink.doctor import records
+from chunksink.ingest.errors import IngestRefused
 from tests.chunksink.doctor_checks import checks, is_sound, problems
 from tests.chunksink.shell import Shell, write
 from tests.support.bus import source
@@ -129,3 +130,13 @@ def test_unusable_ingest_database_fails(harm: Callable[[Path], None], quick_shel
     assert problems(found) == {"ingest": "fail"}
     assert "ingest.db" in found["ingest"]["found"]
     assert "move it away: the next `chunksink ingest` makes a new one" in found["ingest"]["remedy"]
+
+
+def test_a_format_that_cannot_be_loaded_fails(quick_shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    def all_formats() -> None:
+        raise IngestRefused("the format notes cannot be loaded")
+
+    assert quick_shell("ingest", str(write(quick_shell, "a.md", "# A\n\nb\n")), "--sync").code == Exit.OK
+    monkeypatch.setattr(records, "all_formats", all_formats)
+    found = checks(quick_shell)
+    assert (problems(found), found["ingest"]["found"]) == ({"ingest": "fail"}, "the format notes cannot be loaded")

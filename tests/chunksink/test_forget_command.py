@@ -41,7 +41,8 @@ def test_forget_erases_a_source_from_every_build_and_record(twice: Shell) -> Non
     assert sum(ended.json["documents"].values()) == 4  # of the previous generation; the live one was synced
     assert ended.json["vectors"] == 1
     assert ended.json["texts"] == 2
-    assert "`chunksink rebuild` twice" in ended.json["out_of_reach"]
+    assert ended.json["not_scrubbed"] == ["chroma"]
+    assert "chroma. Running `chunksink rebuild` twice" in ended.json["out_of_reach"]
     assert "bucket" not in ended.json["out_of_reach"]
     for sink, build in builds(twice):
         assert twice.texts(sink, build) == ["nothing to hide", "shared by both"]
@@ -94,7 +95,9 @@ def test_findings_of_a_missing_partition_are_erased(quick_shell: Shell) -> None:
     quick_shell.remove("p1")
     assert quick_shell("sync").code == Exit.INVALID_INPUT
     assert "state.db" in traces(quick_shell, "secret.md")
-    assert quick_shell("forget", "secret.md").code == Exit.OK
+    ended = quick_shell("forget", "secret.md", "--json")
+    assert (ended.code, ended.json["not_scrubbed"]) == (Exit.OK, [])
+    assert "`chunksink rebuild` twice" not in ended.json["out_of_reach"]
     assert traces(quick_shell, "secret.md") == set()
 
 

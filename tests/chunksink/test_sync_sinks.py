@@ -14,6 +14,8 @@ from chunksink.command_line.exits import Exit
 from chunksink.rebuild.locks import RebuildLock
 from chunksink.rebuild.state import State
 from chunksink.settings.errors import ConfigError
+from chunksink.sinks import jsonl
+from chunksink.sinks.errors import Unreachable
 from chunksink.sinks.jsonl import JsonlBuild
 from tests.chunksink.shell import Models, Shell
 from tests.conftest import ROOT
@@ -58,6 +60,36 @@ def test_sync_with_an_unreachable_engine_updates_the_others(
     ended = shell("sync", "--json")
     assert (ended.code, [sink["written"] for sink in ended.json["sinks"].values()]) == (Exit.OK, [1, 0])
     assert shell("verify").code == Exit.OK
+
+
+def test_sync_with_an_engine_that_is_unreachable_when_opened_updates_the_others(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sinks of other packages may connect in `open_sink`."""
+
+    def open_sink(home: Path, options: Any) -> Any:
+        raise Unreachable("gone")
+
+    monkeypatch.setenv("CHUNKSINK_SINKS", "jsonl,fts")
+    shell.synced(p1=[A])
+    shell.commit("p2", B)
+    monkeypatch.setattr(jsonl, "open_sink", open_sink)
+    ended = shell("sync", "--json")
+    assert (ended.code, ended.json["sinks"]["jsonl"]["error"]) == (Exit.ENGINE, "gone")
+    assert shell.texts() == ALL
+
+
+def test_a_bug_in_the_first_call_of_a_sink_names_the_sink(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    def builds(sink: jsonl.JsonlSink) -> list[str]:
+        raise ZeroDivisionError
+
+    monkeypatch.setenv("CHUNKSINK_SINKS", "jsonl,fts")
+    shell.synced(p1=[A])
+    monkeypatch.setattr(jsonl.JsonlSink, "builds", builds)
+    with chunksink.open() as index, pytest.raises(ZeroDivisionError) as failed:
+        index.sync()
+    (note,) = failed.value.__notes__
+    assert "jsonl" in note and "builds" in note
 
 
 def test_first_sync_with_an_unreachable_engine_builds_nothing(

@@ -14,7 +14,7 @@ from chunksink.sinks.conformance import DIMENSIONS, SinkConformance, marker
 from chunksink.sinks.contract import Marker, RefusedDocument, Stored
 from chunksink.sinks.document import Document, Family
 from chunksink.sinks.payload import with_usable_vectors
-from tests.support.memory_sink import MemoryBuild, MemorySink
+from tests.support.memory_sink import MemoryBuild, MemoryContent, MemoryReader, MemorySink
 
 
 class ForgetsSurplus(MemoryBuild):
@@ -212,6 +212,32 @@ def test_broken_sink_when_tested_fails_the_suite(kind: type[MemoryBuild], test: 
 @pytest.mark.parametrize("test", sorted({test for _, test in BROKEN}))
 def test_sound_sink_when_tested_passes_the_suite(test: str) -> None:
     run(BrokenSink(MemoryBuild), test)
+
+
+class SnapshotReader(MemoryReader):
+    """Sees only what was there at its last `refresh`."""
+
+    def __init__(self, content: MemoryContent) -> None:
+        super().__init__(content)
+        self._now = content
+        self.refresh()
+
+    def refresh(self) -> None:
+        self.content = MemoryContent()
+        with self._now.lock:
+            self.content.documents, self.content.vectors = dict(self._now.documents), dict(self._now.vectors)
+
+
+class SnapshotSink(BrokenSink):
+    def reader(self, build_id: str) -> MemoryReader:
+        return SnapshotReader(self.content(build_id))
+
+
+def test_snapshots_of_a_reader_do_not_hide_that_a_family_was_absent() -> None:
+    test = "test_a_reader_never_finds_the_family_absent"
+    run(SnapshotSink(MemoryBuild), test)
+    with pytest.raises(AssertionError):
+        run(SnapshotSink(DeletesFirst), test)
 
 
 def run(sink: MemorySink, test: str) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from chunksink.embeddings.cache import VectorCache
 from chunksink.embeddings.errors import EndpointDenied, EndpointUnavailable, TextRefused, WrongVectors
+from chunksink.embeddings.lazy import LazyEncoder
 from chunksink.embeddings.probes import PROBES
 from chunksink.embeddings.settings import EncoderSettings, open_encoder, settled
 from chunksink.embeddings.vectors import EmbedReport, vectors_for
@@ -55,6 +56,15 @@ def test_transient_failure_is_retried(server: Server, fault: Callable[[dict[str,
     encoder = connect(server)
     server.next = [fault, fault]
     assert abs(encoder.encode(["a"])[0] - HashEncoder().vector("a")).max() < 1e-6
+
+
+def test_an_index_whose_endpoint_is_away_names_its_address_and_the_remedy(server: Server) -> None:
+    with closing(connect(server)) as encoder:
+        lazy = LazyEncoder(encoder.info, lambda: connect(server, first_deadline_seconds=0.1))
+    server.next = [status(500)] * 99
+    with pytest.raises(EndpointUnavailable) as failed:
+        lazy.load()
+    assert server.url in str(failed.value) and "`chunksink rebuild`" in str(failed.value)
 
 
 def test_server_that_stays_away_is_abandoned_at_the_deadline(server: Server, cache: VectorCache) -> None:

@@ -145,6 +145,11 @@ def test_a_format_of_another_package_is_found_by_its_entry_point(bench: Bench, n
     assert bench.records()[0]["source"]["source_type"] == "notes"
 
 
+def test_the_example_of_a_format_reports_files_that_it_cannot_decode(bench: Bench, notes: None) -> None:
+    bench.write("a.note", "Cafés\nAn otter.\n".encode("latin-1"))
+    assert [(one.source_uri, one.code) for one in bench.ingest().failures] == [("docs/a.note", CHUNKING_FAILED)]
+
+
 def test_a_record_format_of_another_package_reads_its_records(bench: Bench, tickets: None) -> None:
     good = {"ticket": 7, "title": "Otters", "body": "An otter holds hands."}
     path = bench.write("a.jsonl", [good, {"ticket": 8}, {"ticket": 9, "body": "x" * (2**23 - 100)}])
@@ -228,6 +233,8 @@ class Mine(Format):
         ("other", MINE),
         ("mine", MINE.replace("name =", "title =")),
         ("mine", MINE.replace("suffixes =", "endings =")),
+        ("mine", MINE.replace("parser = canonicalizer", "parser")),
+        ("mine", MINE.replace("parser = canonicalizer", "canonicalizer")),
         ("mine", MINE.replace("('.mine',)", "'.mine'")),
         ("mine", MINE.replace(".mine", ".Mine")),
         ("mine", MINE.replace(".mine", ".nb.mine")),  # only the last suffix of a file counts

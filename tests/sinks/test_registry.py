@@ -72,6 +72,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
     return install
 
 
+NAMED = "from tests.support.memory_sink import MemorySink\nclass Named(MemorySink):\n    name = {!r}\n"
 OPENING = "def open_sink(home, options):\n    {}\n"
 
 
@@ -98,10 +99,24 @@ def test_sink_of_another_package_is_opened(install: Install, tmp_path: Path) -> 
     install(
         "paper",
         "paper",
-        "from tests.support.memory_sink import MemorySink\n" + OPENING.format("return MemorySink(**options)"),
+        NAMED.format("paper") + OPENING.format("return Named(**options)"),
     )
     assert "paper" in sink_names()
     assert open_sink("paper", tmp_path, {"wants_vectors": False}).wants_vectors is False
+
+
+@pytest.mark.parametrize("name", ["other", "fts"])
+def test_sink_with_another_name_than_its_entry_point_is_refused(install: Install, tmp_path: Path, name: str) -> None:
+    install(f"misnamed_{name}", "mine", NAMED.format(name) + OPENING.format("return Named()"))
+    with pytest.raises(ConfigError, match=rf"'{name}'.* misnamed_{name} "):
+        open_sink("mine", tmp_path, {})
+
+
+def test_sink_that_lacks_methods_is_refused(install: Install, tmp_path: Path) -> None:
+    code = "class Half:\n    name = 'mine'\n    def create(self, marker, dimensions=None): ...\n"
+    install("half_a_sink", "mine", code + OPENING.format("return Half()"))
+    with pytest.raises(ConfigError, match=r"lacks wants_vectors, open, builds, flip, drop, close: .* half_a_sink "):
+        open_sink("mine", tmp_path, {})
 
 
 def test_module_that_fails_is_reported_with_its_line(install: Install, tmp_path: Path) -> None:

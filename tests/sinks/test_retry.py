@@ -82,6 +82,23 @@ class Case:
         self.now += seconds
 
 
+# --- bugs -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "call"), CALLS, ids=[name for name, _ in CALLS])
+def test_an_untranslated_error_names_the_sink_and_the_call(name: str, call: Callable[[Any, Any], object]) -> None:
+    case = Case()
+    case.errors[name] = [ZeroDivisionError()]
+    with pytest.raises(ZeroDivisionError) as failed:
+        call(case.sink, case.build)
+    (note,) = failed.value.__notes__
+    assert "memory" in note and name in note
+    case.errors[name] = [Refused("no")]
+    with pytest.raises(Refused) as refused:
+        call(case.sink, case.build)
+    assert not hasattr(refused.value, "__notes__")
+
+
 # --- attempts -------------------------------------------------------------------------------------------------
 
 

@@ -1,6 +1,6 @@
 """`chunksink forget`: erases one source from everything that chunksink writes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -16,11 +16,8 @@ if TYPE_CHECKING:
     from chunksink.rebuild.forget import ForgetReport
 
 _OUT_OF_REACH = (
-    "Not erased: the chunks themselves, backups, copies and exports of the cache, damaged caches that were set aside, "
-    "and builds on servers or in folders that the configuration no longer names.",
-    "Engines keep deleted rows for a while: Chroma keeps texts in its log and vectors in its index, and Meilisearch "
-    "keeps rows until it reuses their pages. Running `chunksink rebuild` twice replaces all builds, and so removes "
-    "these rows.",
+    "Not erased: the chunks themselves, backups, logs of servers, copies and exports of the cache, damaged caches that "
+    "were set aside, and builds on servers or in folders that the configuration no longer names.",
     "The ledger `ingest.db` in the home has names and checksums. You may delete it: the next ingest reads all files "
     "again.",
     "If the records of this home were lost, vectors of former texts may remain: `chunksink cache gc` drops them.",
@@ -56,7 +53,8 @@ def command(shared: SharedOptions, source: str, tenant: str | None, every: bool,
     """
     with open_index(shared) as index:
         report = index.forget(source, tenant=tenant, every=every)
-    out_of_reach = [*_OUT_OF_REACH, *([_IN_A_BUCKET] if is_bucket(index.config.chunks) else [])]
+    out_of_reach = [*_OUT_OF_REACH, *_kept(report.not_scrubbed)]
+    out_of_reach += [_IN_A_BUCKET] if is_bucket(index.config.chunks) else []
     show(as_json, asdict(report) | {"out_of_reach": " ".join(out_of_reach)}, [*_erased(report), *out_of_reach])
     missing_bus = None if index.config.bus.exists else index.config.bus.address
     echo(map(Note, _remaining(report, missing_bus)))
@@ -71,6 +69,14 @@ def _erased(report: "ForgetReport") -> Iterator[str]:
     yield f"{counted(report.vectors, 'vector')} and {counted(report.run_records, 'line')} of run records erased"
     if not report.texts:
         yield "its texts are in no record and no build, so its vectors could not be found"
+
+
+def _kept(sinks: Sequence[str]) -> Iterator[str]:
+    if sinks:
+        yield (
+            f"May keep deleted texts or vectors in their files for a while: {', '.join(sinks)}. Running `chunksink "
+            "rebuild` twice replaces all builds, and so removes them."
+        )
 
 
 def _remaining(report: "ForgetReport", missing_bus: str | None) -> Iterator[str]:

@@ -8,11 +8,10 @@ and other formats.
 from collections.abc import Iterator
 
 from chunksink.ingest.formats.markdown.policy import PARSER_NAME, PARSER_VERSION, CutByPolicy
-from chunksink.ingest.formats.registry import Format
 from chunksink.ingest.model import Item, Source
 
 
-class MarkdownFormat(CutByPolicy, Format):
+class MarkdownFormat(CutByPolicy):
     """Markdown and its dialects. With v1, MDX tags are recognised only in `.mdx` files."""
 
     name = "markdown"

@@ -7,6 +7,7 @@ from sys import intern
 from typing import Self
 
 from chunksink.ingest.formats.markdown import tokens
+from chunksink.ingest.formats.registry import Format
 
 PARSER_NAME = "markdown-it-py"
 PARSER_VERSION = version(PARSER_NAME)
@@ -74,13 +75,13 @@ DEFAULT_POLICY = V1
 
 
 @dataclass(frozen=True)
-class CutByPolicy:
-    """The part of a format that cuts texts by a policy."""
+class CutByPolicy(Format):
+    """A format that cuts texts by a policy."""
 
     policy: Policy = V1
 
     @property
-    def canonicalizer(self) -> tuple[str, str]:
+    def canonicalizer(self) -> tuple[str, str]:  # type: ignore[override]
         return CANONICALIZER_NAME, self.policy.policy_id
 
     def with_policy(self, policy: Policy) -> Self:

@@ -22,7 +22,7 @@ from chunksink.ingest.formats.markdown.records import PassageText
 from chunksink.ingest.formats.parsed.docling import is_docling, to_parsed
 from chunksink.ingest.formats.parsed.document import ParsedDocument, read_document
 from chunksink.ingest.formats.parsed.render import Renderer, Stretch
-from chunksink.ingest.formats.registry import Format, Match
+from chunksink.ingest.formats.registry import Match
 from chunksink.ingest.json_records import MAX_VALUE_BYTES, NumberedRecord, read_records
 from chunksink.ingest.model import Family, Item, Notice, Source
 from chunksink.ingest.record_documents import ChunkParts, CutDocument, Origin, make_family
@@ -36,7 +36,7 @@ _CHECKSUMS = (
 
 
 @dataclass(frozen=True)
-class ParsedFormat(CutByPolicy, Format):
+class ParsedFormat(CutByPolicy):
     """Parsed documents, cut by the Markdown policy; `Policy(overlap_percent=0)` turns the overlap off."""
 
     name = "parsed"
@@ -44,7 +44,7 @@ class ParsedFormat(CutByPolicy, Format):
     parser = ("parsed-document", "1")
 
     @property
-    def canonicalizer(self) -> tuple[str, str]:
+    def canonicalizer(self) -> tuple[str, str]:  # type: ignore[override]
         return ("chunksink-parsed", f"structural.{_RULES_VERSION}+{self.policy.policy_id}")
 
     def match(self, record: Record, *, is_alone: bool = False) -> Match:

@@ -15,7 +15,7 @@ from chunksink.ingest.formats.html import body_document, parse_html
 from chunksink.ingest.formats.markdown.passages import cut
 from chunksink.ingest.formats.markdown.policy import CutByPolicy
 from chunksink.ingest.formats.markdown.records import links_by_passage, text_of_passage
-from chunksink.ingest.formats.registry import Format, Match
+from chunksink.ingest.formats.registry import Match
 from chunksink.ingest.formats.rows.row import NAMES, Names, Row, is_row, read_row, row_metadata
 from chunksink.ingest.formats.rows.separated_values import column_name, read_header, read_separated
 from chunksink.ingest.json_records import NumberedRecord, read_records
@@ -27,7 +27,7 @@ _RULES_VERSION = "3"  # increase it with every change to how a text is read or t
 
 
 @dataclass(frozen=True)
-class RowsFormat(CutByPolicy, Format):
+class RowsFormat(CutByPolicy):
     """Rows, cut by the Markdown policy. `fields` names fields by role, as in `{"text": "review.body"}`."""
 
     name = "rows"
@@ -38,7 +38,7 @@ class RowsFormat(CutByPolicy, Format):
     fields: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def canonicalizer(self) -> tuple[str, str]:
+    def canonicalizer(self) -> tuple[str, str]:  # type: ignore[override]
         # `classify` recognises a reading with fields by the `=`.
         fields = "".join(f"+{role}={name}" for role, name in sorted(self.fields.items()))
         return ("chunksink-rows", f"rows.{_RULES_VERSION}{fields}+{self.policy.policy_id}")
