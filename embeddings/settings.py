@@ -46,8 +46,8 @@ class EncoderSettings:
         return cls(**{each.name: getattr(config, each.name) for each in fields(cls)})
 
     def with_key_of(self, configured: EncoderSettings) -> EncoderSettings:
-        """These settings, with the configured variable of the key. For another endpoint unchanged: a key is sent to no
-        other address than that for which it was configured."""
+        """These settings, with the configured variable of the key. Unchanged if the endpoint differs: it keeps its own
+        variable."""
         if self.endpoint != configured.endpoint:
             return self
         return replace(self, endpoint_key_variable=configured.endpoint_key_variable)

@@ -131,19 +131,20 @@ def sync_live(
         return
     try:
         retry_if_rewritten(attempt)
-    except EmbeddingsError as error:  # sinks without vectors are synced all the same
-        others = {name: sink for name, sink in session.sinks.items() if not sink.wants_vectors}
-        if others.keys().isdisjoint(live.builds) or len(others) == len(session.sinks):
+        broken = {name for name, error in outcome.failed.items() if isinstance(error, BuildBroken)} & live.builds.keys()
+        if options.scan and broken:  # some builds turn out to be broken only when they are read or written
+            for name in broken:
+                session.sinks[name].drop(live.builds[name])
+            retry_if_rewritten(attempt)
+    except EmbeddingsError as error:
+        failed = outcome.failed
+        needing = {name for name, sink in session.sinks.items() if sink.wants_vectors and name in live.builds}
+        others = {name: sink for name, sink in session.sinks.items() if name not in needing}
+        if not needing or others.keys().isdisjoint(live.builds):
             raise
         sync_live(replace(session, sinks=others), live, embedder, options, outcome)
-        for name in live.builds.keys() & (session.sinks.keys() - others.keys()):
-            outcome.sink(name).error = error
-        return
-    broken = {name for name, error in outcome.failed.items() if isinstance(error, BuildBroken)} & live.builds.keys()
-    if options.scan and broken:  # some builds turn out to be broken only when they are read or written
-        for name in broken:
-            session.sinks[name].drop(live.builds[name])
-        retry_if_rewritten(attempt)
+        for name in needing:
+            outcome.sink(name).error = failed.get(name, error)
 
 
 def _sync(

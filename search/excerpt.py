@@ -182,13 +182,13 @@ def _best_match(matches: Sequence[re.Match[str]]) -> re.Match[str]:
     rarest."""
     words = [_word(match[0]) for match in matches]
     often = Counter(words)
+    weights = {word: 3 if _is_name(word) else 1 for word in often}
 
     def value(number: int) -> tuple[int, int, int]:
         end = matches[number].start() + _LENGTH - BEFORE
         near = takewhile(lambda other: matches[other].end() <= end, range(number, len(matches)))
         found = {words[other] for other in near}
-        distinct = sum(3 if _is_name(word) else 1 for word in found)
-        return distinct, -sum(often[word] for word in found), -often[words[number]]
+        return sum(weights[word] for word in found), -sum(often[word] for word in found), -often[words[number]]
 
     return matches[max(range(len(matches)), key=value)]
 
@@ -199,7 +199,8 @@ def _word(found: str) -> str:
 
 
 def _is_name(word: str) -> bool:
-    return len(word) > 2 and any(map(str.isdigit, word))
+    """Not a year."""
+    return len(word) > 2 and any(map(str.isdigit, word)) and any(map(str.isalpha, word))
 
 
 def _words_with_bounds(found: Sequence[Piece]) -> Iterator[tuple[bool, str, bool]]:

@@ -237,10 +237,8 @@ def _known(name: str, known: Mapping[str, FilterField], fields: FieldSet) -> Fil
         raise InvalidFilter(f"{name} cannot be filtered: [fields.{name}] has filter = false")
     last = name.rpartition(".")[2]  # `metadata.topic`: suggest names similar to `topic`
     near = f" (did you mean {_INSTEAD[last]}?)" if last in _INSTEAD else suggestion(last, known)
-    remedy = f". For your own, add [fields.{last:.50}] to chunksink.toml: see `chunksink validate --fields`"
-    raise InvalidFilter(
-        f"{name!r:.100} cannot be filtered{near}; these fields can: {', '.join(sorted(known))}{'' if near else remedy}"
-    )
+    own = "" if near else f". For a field of your own, add [fields.{last:.50}]: see `chunksink validate --fields`"
+    raise InvalidFilter(f"{name!r:.100} cannot be filtered{near}; these fields can: {', '.join(sorted(known))}{own}")
 
 
 def _parts(text: str) -> tuple[str, str, str]:

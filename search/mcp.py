@@ -31,9 +31,12 @@ from chunksink.sinks.reader import FacetValue
 
 _logger = logging.getLogger("chunksink.search")
 _MAX_ANSWER = 60_000
-"""Characters of the hits, or of the passages around a chunk. More would fill an assistant's context window."""
+"""Characters of the hits, except snippets, or of the passages around a chunk. More would fill an assistant's context
+window."""
 _MAX_TEXT = 20_000
 """Characters of one passage among them."""
+_MAX_METADATA = 2_000
+"""Characters of the custom fields and the metadata of a hit."""
 _MAX_COPIES = 10
 """Other sources with the same text."""
 _MAX_VALUES = 20
@@ -75,7 +78,7 @@ class DescribedSearchService(SearchService, Protocol):
     def contents(self, fields: Sequence[str], access: Access, limit: int) -> Mapping[str, list[FacetValue]]: ...
 
 
-class Reference(TypedDict):  # without the fields that have no value, as in all that follows
+class Reference(TypedDict):  # here and below, fields without a value are left out
     chunk_id: str
     title: NotRequired[str]
     source_uri: NotRequired[str]
@@ -313,10 +316,13 @@ def _hits(answer: Answer) -> list[Hit]:
 def _hit(hit: SearchHit) -> dict[str, Any]:
     stored = hit.document.as_dict()
     added = _OF_INGEST if "overlap_chars" in hit.metadata else ()
+    metadata = {name: value for name, value in hit.metadata.items() if name not in added}
+    own: dict[str, Any] = {"fields": dict(hit.fields), "metadata": metadata}
+    if len(json.dumps(own, ensure_ascii=False)) > _MAX_METADATA:
+        own = {"cut": "Its metadata is left out, because it is long."}
     fields = {
         **{name: stored.get(name) for name in _SHOWN},
-        "fields": dict(hit.fields),
-        "metadata": {name: value for name, value in hit.metadata.items() if name not in added},
+        **own,
         "score": float(f"{hit.score:.4g}"),
         "weak": hit.weak,
         "same_text": [_reference(document) for document in hit.same_text[:_MAX_COPIES]],

@@ -42,7 +42,7 @@ class QueryEncoder:
         """`model_cache` is the folder of prepared models; None means the one in the user's cache folder."""
         self._model_cache = model_cache
         self._lock = threading.Lock()
-        self._models: dict[tuple[str, EncoderSettings], QueryModel] = {}
+        self._models: dict[tuple[str, EncoderSettings, str | None], QueryModel] = {}
         self._reranking: Reranking | None = None
 
     def of(self, model: "ModelInfo", settings: "EncoderSettings") -> "QueryModel":
@@ -50,7 +50,7 @@ class QueryEncoder:
         seconds."""
         with self._lock:
             new = QueryModel(model, settings, self._model_cache)
-            return self._models.setdefault((model.fingerprint, settings), new)
+            return self._models.setdefault((model.fingerprint, settings, settings.endpoint_key_variable), new)
 
     def reranking(self, options: "RerankOptions | None") -> "Reranking | None":
         """The reranker, opened by the first call; None if none is configured."""

@@ -23,11 +23,12 @@ _CODES = {"ok": Exit.OK, "refused": Exit.REFUSED, "held": Exit.INVALID_INPUT, "f
 
 
 def exit_code(report: "RunReport", *, strict: bool = False) -> Exit:
-    """With `strict`, a due rebuild has its own code. Sinks that got no vectors have the code of that error."""
+    """With `strict`, a due rebuild has its own code. If sinks failed only for lack of vectors, it is that error's
+    code."""
     code = _CODES[report.status]
-    for sink in report.sinks.values():
-        if isinstance(sink.error, EmbeddingsError):
-            code = code_of(sink.error) or code
+    errors = [sink.error for sink in report.sinks.values() if sink.error is not None]
+    if errors and all(isinstance(error, EmbeddingsError) for error in errors):
+        code = code_of(errors[0]) or code
     return Exit.REBUILD_DUE if code == Exit.OK and strict and report.rebuild_due else code
 
 

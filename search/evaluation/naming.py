@@ -57,7 +57,7 @@ def find_naming(
                 matches[one].add(name)
     best = max(matches, key=lambda one: len(matches[one]))
     if not matches[best]:
-        fields = " or ".join(matches).replace("filename", "filename without extension")
+        fields = " or ".join("filename without extension" if one == "filename" else one for one in matches)
         raise InvalidEvaluation(
             f"none of the {len(judged)} judged names matches the {fields} of a document: do the judgements belong to "
             "this index?"

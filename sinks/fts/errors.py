@@ -11,9 +11,11 @@ from chunksink.sinks.errors import BuildBroken, OutOfResources, Refused, Transie
 
 # Damage that only the message shows. A failed constraint of FTS5's own tables is reported as `constraint failed`; for
 # our tables SQLite appends the column. `malformed JSON`: another program wrote text into a column of lists.
+# `user-defined function`: another program wrote invalid UTF-8, which `letters.fold` cannot get.
 _FTS5_CONSTRAINT = "constraint failed"
 _DAMAGE = re.compile(
-    "no such table|no such column|decode to UTF-8|invalid fts5 file format|vtable constructor failed|malformed JSON"
+    "no such table|no such column|decode to UTF-8|user-defined function raised exception|invalid fts5 file format|"
+    "vtable constructor failed|malformed JSON"
 )
 
 

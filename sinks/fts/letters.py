@@ -2,7 +2,8 @@
 
 FTS5 itself removes most Latin accents. These letters are replaced in queries, and in the texts that enter the word
 index; the stored texts are unchanged. A letter only becomes letters. So both texts have the same words in the same
-places, and FTS5 marks the right ones in the original.
+places, and FTS5 marks the right ones in the original. The exception is a nukta without a letter: the marks of words
+after it are shifted.
 """
 
 import re
@@ -22,7 +23,8 @@ _PLAIN = {
     "\u093c": "",  # the nukta
 }
 _REPLACED = re.compile(f"[{''.join(_PLAIN)}]")
-_NESTED = 10  # functions within each other; SQLite's parser allows not many more than twenty
+_NESTED = 10
+"""Functions within each other. SQLite's parser allows not many more than twenty, and here no more than 70 letters."""
 
 
 def fold(text: str) -> str:

@@ -83,7 +83,7 @@ class Query:
     """The joined words (dry-run) of a short query. Their parts are in `words`."""
     compounds: tuple[str, ...] = ()
     """Neighbouring words written as one: sortorder for sort order, database for data base."""
-    verbatim: tuple[str, ...] = ()
+    verbatim: str = ""
     """The whole query, if a text may contain it as typed. Empty for one word, for many, and with phrases or runs."""
 
 
@@ -127,7 +127,7 @@ def parse(typed: str) -> Query:
         punctuated=kept_punctuated,
         joined=tuple(joined) if len(kept) <= FEW else (),  # does not help long questions
         compounds=_compounds([word for word in kept if word not in in_quotes]),
-        verbatim=(storable,) if is_verbatim else (),
+        verbatim=storable if is_verbatim else "",
     )
 
 

@@ -9,7 +9,7 @@
     writing              has a row during our transactions; then the triggers do nothing
 
 Neither index stores text: both refer to `documents`. In the word index, some letters are replaced (`letters`). So
-`documents_searched` shows the texts as they are indexed while we check or rebuild that index, and as they are for
+`documents_searched` shows folded texts while we check or rebuild that index, and original texts otherwise, for
 snippets. Our transactions update both indexes with one statement for many rows. Triggers update them after foreign
 writes, row by row, which takes four times as long.
 """

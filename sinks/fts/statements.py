@@ -158,7 +158,7 @@ def score_parts_of(query: Query, prefix_weight: float, tenant: Tenant | None) ->
         parts["words"] = [_words(query, tenant)]
         if query.prefix:
             parts["words"].append(_preferring_text(query, expressions.longer(query), tenant, prefix_weight))
-        for terms in filter(None, (query.joined, query.compounds, query.verbatim)):
+        for terms in filter(any, (query.joined, query.compounds, [query.verbatim])):
             parts["words"].append(match("documents_fts", expressions.words(terms), tenant, JOINED_WEIGHT))
         if attached := with_attached_words(query, tenant):
             parts["words"].append(attached)

@@ -17,8 +17,8 @@ _IGNORED = re.compile("[\u00ad\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\
 """Soft hyphens, Hebrew points, Arabic vowel signs and Arabic elongation."""
 _HALF_WIDE = re.compile("[\uff66-\uffdc]")
 _VERSION = re.compile(r"\W*(v?)(\d+(?:\.\d+)+)\W*", re.IGNORECASE)
-_NAME = re.compile("((?![ai]\\d)[^\\W\\d_]+)([-\u2010-\u2015]?)(\\d+)")
-"""Not A4 or I7: texts have *a* and *I* before numbers."""
+_NAME = re.compile("((?![adimosty]\\d)[^\\W\\d_]+)([-\u2010-\u2015]?)(\\d+)")
+"""Not A4 or S3: texts have *a 4*, *I 7*, *company's 3*."""
 _UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"})
 
 

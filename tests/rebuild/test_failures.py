@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
+from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.chunkbus.layout import BusRoot
 from chunksink.embeddings.encoder import Vectors
 from chunksink.embeddings.errors import EmbeddingsError
 from chunksink.rebuild.report import NotRemoved
 from chunksink.rebuild.state import State
-from chunksink.sinks.errors import SinkError, Unreachable
+from chunksink.sinks.errors import Refused, SinkError, Unreachable
 from tests.embeddings.helpers import HashEncoder
-from tests.support.bus import parent_of
+from tests.support.bus import FEBRUARY, commit, parent_of, source
 from tests.support.failed_rebuilds import answers, edited_home, goes_through_after_all
 from tests.support.home import Home
+from tests.support.local_engines import fts
+from tests.support.memory_sink import MemorySink
 from tests.support.watched_sinks import Calls, Moment, raising, watching
 
 pytestmark = [pytest.mark.promise(5), pytest.mark.usefixtures("small_batches")]
@@ -24,6 +28,28 @@ pytestmark = [pytest.mark.promise(5), pytest.mark.usefixtures("small_batches")]
 @pytest.fixture
 def edited(root: BusRoot, home: Home) -> Home:
     return edited_home(root, home)
+
+
+class SecondSink(MemorySink):
+    name = "second"
+
+
+class GoneEncoder(HashEncoder):
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        raise EmbeddingsError("the endpoint is gone")
+
+
+def test_sink_that_failed_before_the_endpoint_keeps_its_error(root: FolderRoot, tmp_path: Path) -> None:
+    sinks = MemorySink(), SecondSink()
+    home = Home(tmp_path / "home", root, fts, lambda _home: sinks[0], lambda _home: sinks[1])
+    commit(root, "p1", source("a.md", "an okapi"))
+    home.rebuild()
+    commit(root, "p1", source("a.md", "a tapir", version="2", at=FEBRUARY), at=FEBRUARY)
+    home.encoder = GoneEncoder(dimension=8)
+    outcome = home.sync(wrap=watching("memory", Moment("open", 1, raising(Refused("wrong key")))))
+    errors = {name: type(error) for name, error in outcome.failed.items()}
+    assert errors == {"memory": Refused, "second": EmbeddingsError}
+    assert answers(home, "tapir") == 1
 
 
 @pytest.mark.parametrize("engine", ["fts", "memory"])

@@ -197,6 +197,13 @@ def test_part_with_a_name_is_shown_although_others_have_more_words(before: int) 
     assert "ERR-1150" in [piece.text for piece in shown if piece.match]
 
 
+def test_a_year_counts_as_one_word() -> None:
+    text = f"Copyright 2024. {'filler ' * 100}The budget report lists all costs."
+    found = pieces(re.sub(r"2024|budget|report", r"‹\g<0>›", text))
+    shown = snippet(found, document(text=text), pattern_of([found]))
+    assert [piece.text for piece in shown if piece.match] == ["budget", "report"]
+
+
 @pytest.mark.parametrize(
     ("token", "shown"),
     [

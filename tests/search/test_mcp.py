@@ -36,6 +36,20 @@ async def test_search_limits_the_whole_answer(tmp_path: Path) -> None:
     assert (len(many[0]["text"]), many[-1]["text"]) == (len(texts[0][0]), "")
 
 
+async def test_search_leaves_out_long_metadata(tmp_path: Path) -> None:
+    short = {"column": "x" * 900}
+    long = {f"column_{number}": "x" * 900 for number in range(3)}
+    families = family("1.md", "a boat", metadata=short), family("2.md", "a blue boat", metadata=long)
+    with legs_over(tmp_path, families) as legs:
+        answer: Any = await assistant(legs).call_tool("search", {"query": "boat", "mode": "keyword"})
+    hits = {hit["source_uri"]: hit for hit in json.loads(answer.content[0].text)["hits"]}
+    assert {name: ("metadata" in hit, "cut" in hit) for name, hit in hits.items()} == {
+        "1.md": (True, False),
+        "2.md": (False, True),
+    }
+    assert hits["2.md"]["text"] == "a blue boat"
+
+
 async def test_search_without_the_model_names_another_mode(tmp_path: Path) -> None:
     with legs_over(tmp_path, [family("a.md", "a boat")]) as legs:
         server = assistant(degraded(legs))

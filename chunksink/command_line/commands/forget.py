@@ -74,8 +74,8 @@ def _erased(report: "ForgetReport") -> Iterator[str]:
 def _kept(sinks: Sequence[str]) -> Iterator[str]:
     if sinks:
         yield (
-            f"May keep deleted texts or vectors in their files for a while: {', '.join(sinks)}. Running `chunksink "
-            "rebuild` twice replaces all builds, and so removes them."
+            f"Some engines keep deleted texts or vectors in their files for a while: {', '.join(sinks)}. `chunksink "
+            "rebuild`, run twice, replaces all builds and removes them."
         )
 
 

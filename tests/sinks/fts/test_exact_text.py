@@ -145,6 +145,8 @@ SPELT = {
     "two signs": "यह \u095eाइल है",
     "umlaut": "die Größe von Müller",
     "digraph": "die Groesse von Mueller",
+    "bucket": "the files are in S3",
+    "possessive": "the company's 3 branches",
     "one letter": "road E52, fault P0420, key H7, paper A4",
     "hyphen": "road E-52, fault P-0420, key H-7, a 4 km walk",
 }
@@ -207,6 +209,7 @@ SPELT = {
         ("P-0420 ", {"one letter", "hyphen"}),
         ("h7 ", {"one letter", "hyphen"}),
         ("A4 ", {"one letter"}),
+        ("S3 ", {"bucket"}),
     ],
 )
 def test_both_spellings_find_both(build: FtsBuild, reader: FtsReader, typed: str, found: set[str]) -> None:

@@ -212,6 +212,13 @@ def test_table_dropped_by_others_is_reported(
     whole(sink)
 
 
+def test_text_of_others_that_is_no_utf_8_is_reported(filled: tuple[FtsBuild, str], path: Path) -> None:
+    build, _ = filled
+    run(path, "UPDATE documents SET title = CAST(x'fc6265' AS TEXT)")
+    with pytest.raises(BuildBroken, match="verify --repair"):
+        build.delete([many_families()[0].parent_id])
+
+
 @pytest.mark.parametrize("kind", [FtsBuild, FtsReader])
 def test_a_file_that_cannot_be_opened_is_closed(kind: Callable[[Path], object], build: FtsBuild, path: Path) -> None:
     build.close()
