@@ -4,6 +4,8 @@
     documents_fts        FTS5 over the searched columns: words, stemmed (porter, unicode61)
     documents_trigrams   the same with trigrams, only for rows that contain a script without spaces (`spaceless`)
     documents_places     the positions of each trigram
+    letters              the letters that are replaced in the word index, and their replacements
+    documents_folded     a view: the texts with these replacements
     documents_searched   a view, from which FTS5 reads the texts of `documents_fts`
     marker               which home and build it belongs to
     writing              has a row during our transactions; then the triggers do nothing
@@ -60,7 +62,7 @@ _FOLDED = "chunksink_folded"
 _WRITING = "EXISTS (SELECT 1 FROM writing)"
 # FTS5's own tables.
 _SHADOWS = tuple(f"{index}_{part}" for index in INDEXES for part in ("data", "idx", "docsize", "config"))
-ALL_TABLES = ("documents", "marker", "writing", *INDEXES, "documents_places", *_SHADOWS)
+ALL_TABLES = ("documents", "marker", "writing", "letters", *INDEXES, "documents_places", *_SHADOWS)
 
 AS_JSON = (*LISTS, "fields")
 _TYPES: dict[type, type] = {str: str, int: int, float: float, bool: int, tuple: str}
@@ -94,8 +96,13 @@ def create_tables(path: Path) -> None:
         connection.execute("CREATE INDEX documents_tenant_key ON documents (tenant_key) WHERE tenant_key IS NOT NULL")
         columns, weights = ", ".join(SEARCHED), ", ".join(map(str, WEIGHTS.values()))
         connection.execute("CREATE TABLE writing (begun)")
-        texts = (f"iif({_WRITING}, {letters.folded_sql(name)}, {name}) AS {name}" for name in SEARCHED)
-        connection.execute(f"CREATE VIEW documents_searched AS SELECT row, {', '.join(texts)} FROM documents")
+        connection.execute("CREATE TABLE letters (number INTEGER PRIMARY KEY, letter TEXT, plain TEXT)")
+        pairs = "INSERT INTO letters (letter, plain) SELECT key, value FROM json_each(?)"
+        connection.execute(pairs, [json.dumps(letters.REPLACEMENTS)])
+        folded = [f"{letters.folded_sql(name)} AS {name}" for name in SEARCHED]
+        searched = [f"iif({_WRITING}, {letters.folded_sql(name)}, {name}) AS {name}" for name in SEARCHED]
+        for view, texts in (("documents_folded", folded), ("documents_searched", searched)):
+            connection.execute(f"CREATE VIEW {view} AS SELECT row, {', '.join(texts)} FROM documents")
         connection.execute(
             f"CREATE VIRTUAL TABLE documents_fts USING fts5({columns}, content=documents_searched, content_rowid=row, "
             f"tokenize='{TOKENIZER}')"
@@ -120,11 +127,17 @@ def _triggers() -> Iterator[str]:
     differs = f"({changed} OR old.spaceless IS NOT new.spaceless)"
     foreign = f"NOT {_WRITING}"
     for table, old, new in ((INDEXES[0], "1", "1"), (INDEXES[1], "old.spaceless", "new.spaceless")):
-        inserted, deleted = ", ".join(indexed(table, "new")), ", ".join(indexed(table, "old"))
-        insert = f"INSERT INTO {table}(rowid, {columns}) VALUES (new.row, {inserted});"
-        delete = f"INSERT INTO {table}({table}, rowid, {columns}) VALUES ('delete', old.row, {deleted});"
+        folded = table == INDEXES[0]  # the view also has the old values, until the row is changed
+        source, texts = (
+            ("documents_folded", columns) if folded else ("documents", ", ".join(indexed(table, "documents")))
+        )
+        insert = f"INSERT INTO {table}(rowid, {columns}) SELECT row, {texts} FROM {source} WHERE row = new.row;"
+        delete = (
+            f"INSERT INTO {table}({table}, rowid, {columns}) SELECT 'delete', row, {texts} FROM {source} "
+            "WHERE row = old.row;"
+        )
         yield f"CREATE TRIGGER {table}_insert AFTER INSERT ON documents WHEN {new} AND {foreign} BEGIN {insert} END"
-        yield f"CREATE TRIGGER {table}_delete AFTER DELETE ON documents WHEN {old} AND {foreign} BEGIN {delete} END"
+        yield f"CREATE TRIGGER {table}_delete BEFORE DELETE ON documents WHEN {old} AND {foreign} BEGIN {delete} END"
         old_differs, new_differs = (f"{row} AND {differs} AND {foreign}" for row in (old, new))
         yield f"CREATE TRIGGER {table}_before BEFORE UPDATE ON documents WHEN {old_differs} BEGIN {delete} END"
         yield f"CREATE TRIGGER {table}_after AFTER UPDATE ON documents WHEN {new_differs} BEGIN {insert} END"

@@ -1,12 +1,16 @@
 """Matches beyond the index's tokens: words typed with symbols, and equivalent symbols."""
 
+import sqlite3
 import unicodedata
 from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 
 from chunksink.sinks.conformance.samples import family
 from chunksink.sinks.fts import FtsBuild, FtsReader
+from chunksink.sinks.fts.letters import REPLACEMENTS, fold
 from chunksink.sinks.fts.query import parse
 from chunksink.sinks.reader import Sort
 from tests.support.fts import fill
@@ -237,3 +241,11 @@ def test_wide_letters_are_marked_and_counted_like_others(build: FtsBuild, reader
     marked = reader.snippets(typed, ids)
     assert [any(piece.match for piece in marked[id]) for id in ids] == [True, True]
     assert [value.families for value in reader.facets(typed, ["tags"])["tags"]] == [2]
+
+
+def test_letters_are_replaced_alike_in_python_and_in_sql(build: FtsBuild, path: Path) -> None:
+    texts = [*SPELT.values(), "".join(REPLACEMENTS), "\u0958\u093c", "a \u093c b"]
+    build.replace([family("f", texts)])
+    with closing(sqlite3.connect(path)) as connection:
+        folded = dict(connection.execute("SELECT d.text, f.text FROM documents d JOIN documents_folded f USING (row)"))
+    assert folded == {text: fold(text) for text in texts}
