@@ -37,8 +37,8 @@ def fold(text: str) -> str:
 def folded_sql(column: str) -> str:
     """As `fold`, in SQL that every program can run. The table `letters` has the numbered `REPLACEMENTS`."""
     return (
-        f"iif(length({column}) = length(CAST({column} AS BLOB)), {column}, ("  # ASCII
+        f"iif(length({column}) <> length(CAST({column} AS BLOB)), ("  # ASCII needs nothing
         f"WITH RECURSIVE folded(done, text) AS (SELECT 0, {column} UNION ALL SELECT number, "
         "replace(text, letter, plain) FROM folded JOIN letters ON number = done + 1) "
-        f"SELECT text FROM folded WHERE done = {len(REPLACEMENTS)}))"
+        f"SELECT text FROM folded WHERE done = {len(REPLACEMENTS)}), {column})"
     )
