@@ -89,3 +89,14 @@ def test_sink_option_when_unknown_names_the_file(library: Shell) -> None:
         file.write("[sink.fts]\nfoldr = 'x'\n")
     ended = library("sync", "--index", "books")
     assert (ended.code, "chunksink.toml: [sink.fts]: " in ended.err, "folder?" in ended.err) == (Exit.USAGE, True, True)
+
+
+def test_default_names_of_an_index_are_no_options_of_unused_sinks(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CHUNKSINK_SINKS", raising=False)
+    Path("chunksink.toml").write_text('[index.acme]\nchunks = "chunks"\n', encoding="utf-8")
+    shell.commit("p1", source("a.md", "cat"))
+    assert (shell("sync", "--index", "acme").code, shell("status", "--index", "acme").err) == (Exit.OK, "")
+    monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_INDEX", "a")
+    assert "meilisearch has options, but is not used" in shell("status", "--index", "acme").err

@@ -395,14 +395,3 @@ def test_options_of_a_sink_that_is_not_used_are_noted(shell: Shell, monkeypatch:
     assert "jsonl has options, but is not used" in shell("status").err
     monkeypatch.setenv("CHUNKSINK_SINKS", "fts,jsonl")
     assert "jsonl has options" not in shell("status").err
-
-
-def test_default_names_of_an_index_are_no_options_of_unused_sinks(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("CHUNKSINK_SINKS", raising=False)
-    Path("chunksink.toml").write_text('[index.acme]\nchunks = "chunks"\n', encoding="utf-8")
-    shell.commit("p1", A)
-    assert (shell("sync", "--index", "acme").code, shell("status", "--index", "acme").err) == (Exit.OK, "")
-    monkeypatch.setenv("CHUNKSINK_SINK_MEILISEARCH_INDEX", "a")
-    assert "meilisearch has options, but is not used" in shell("status", "--index", "acme").err

@@ -145,6 +145,20 @@ def test_a_format_of_another_package_is_found_by_its_entry_point(bench: Bench, n
     assert bench.records()[0]["source"]["source_type"] == "notes"
 
 
+def test_file_keeps_its_chunks_while_the_package_of_its_format_is_missing(
+    bench: Bench, notes: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.write("a.note", "Otters\nAn otter holds hands.\n")
+    bench.ingest()
+    before = bench.texts()
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if not path.startswith(str(tmp_path / "site"))])
+    registry.all_formats.cache_clear()
+    for text in ("Otters\nAn otter holds hands.\n", "Otters\nAn otter swims.\n"):
+        bench.write("a.note", text)
+        report = bench.ingest(prune=True)
+        assert (report.failed, report.left_out, bench.texts()) == (0, {RECORD_FORM_UNKNOWN: 1}, before)
+
+
 def test_the_example_of_a_format_reports_files_that_it_cannot_decode(bench: Bench, notes: None) -> None:
     bench.write("a.note", "Cafés\nAn otter.\n".encode("latin-1"))
     assert [(one.source_uri, one.code) for one in bench.ingest().failures] == [("docs/a.note", CHUNKING_FAILED)]
