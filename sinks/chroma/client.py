@@ -6,10 +6,13 @@ programs. Here only chunksink sets them.
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
+from importlib import import_module
 from itertools import count
 from pathlib import Path
+from threading import RLock
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from chromadb.config import Settings
 
 _spellings = count(1)
+_importing = RLock()
 _process: int | None = None
 """The process that has opened an instance of Chroma."""
 
@@ -36,7 +40,8 @@ def require_own_process() -> None:
 def import_chromadb() -> ModuleType:
     """Import chromadb. The import reads settings of other programs, and fails if one is invalid."""
     try:
-        import chromadb
+        with _without_override_checks():
+            import chromadb
     except ValueError as error:
         raise ConfigError(
             f"chromadb reads settings from the environment and from {Path('.env').absolute()}, and {_why(error)}. "
@@ -51,8 +56,11 @@ def open_folder(path: Path) -> "ClientAPI":
     global _process
     require_own_process()
     _process = os.getpid()
+    chromadb = import_chromadb()
+    with _without_override_checks():
+        import chromadb.api.rust  # otherwise the client imports it
     spelling = "".join("/." if bit == "1" else "/" for bit in f"{next(_spellings):b}")
-    client: ClientAPI = import_chromadb().PersistentClient(f"{path}{spelling}", settings=_settings())
+    client: ClientAPI = chromadb.PersistentClient(f"{path}{spelling}", settings=_settings())
     return client
 
 
@@ -98,6 +106,29 @@ def module_environment() -> dict[str, str]:
     """The environment for `module_command`, with the import path of this process."""
     import_path = os.pathsep.join(str(Path(path).resolve()) for path in sys.path)
     return {**os.environ, "PYTHONPATH": import_path}
+
+
+@contextmanager
+def _without_override_checks() -> Iterator[None]:
+    """Within this context, the decorator `override` does not compare a method with the one that it overrides. For
+    chromadb's own methods, this takes a fifth of the import."""
+    try:
+        module = import_module("overrides.overrides")
+        check = module._overrides
+    except (ImportError, AttributeError):  # another version of chromadb or of this library of it
+        yield
+        return
+    with _importing:
+        module._overrides = _mark_override  # type: ignore[attr-defined]
+        try:
+            yield
+        finally:
+            module._overrides = check  # type: ignore[attr-defined]
+
+
+def _mark_override(method: Any, *_checks: bool) -> Any:
+    method.__override__ = True
+    return method
 
 
 def _settings(**values: Any) -> "Settings":

@@ -1,5 +1,7 @@
 """Chroma settings in the environment or in a `.env` of the current folder do not affect our Chroma."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
@@ -122,3 +124,32 @@ def is_told(tmp_path: Path, others: bytes, reason: str, **settings: str) -> None
         assert "se-cret" not in output
         assert "Traceback" not in output
     assert "ok    locks" in output, "all else is looked at"
+
+
+def test_the_import_of_chromadb_skips_checks_of_its_methods_but_leaves_those_of_other_programs(tmp_path: Path) -> None:
+    program = """
+import sys
+from pathlib import Path
+import overrides
+from chunksink.sinks.chroma.client import open_folder
+
+module = sys.modules["overrides.overrides"]
+checked = []
+validate = module._validate_method
+module._validate_method = lambda *arguments: checked.append(arguments) or validate(*arguments)
+open_folder(Path(sys.argv[1])).close()
+assert len(checked) < 10, len(checked)  # of more than a hundred
+
+class Base:
+    def size(self) -> int: ...
+
+try:
+    class Other(Base):
+        @overrides.override
+        def size(self) -> str: ...
+except TypeError:
+    sys.exit(0)
+sys.exit("accepted")
+"""
+    done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
