@@ -7,9 +7,12 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from chunksink.chunkbus.shared_resource import Shared
+
 if TYPE_CHECKING:
     from chunksink.embeddings.encoder import Encoder, ModelInfo, Vectors
     from chunksink.embeddings.errors import EmbeddingsError
+    from chunksink.embeddings.lazy import LazyEncoder
     from chunksink.embeddings.settings import EncoderSettings
     from chunksink.search.rerank import Reranking
     from chunksink.settings.rerank import RerankOptions
@@ -82,13 +85,12 @@ class QueryModel:
 
         self._model_cache = model_cache
         self._settings = settings
-        self._encoder = LazyEncoder(model, self._open)
+        self._shared = Shared(LazyEncoder(model, self._open))
         self._floor: float | None = None
         self._made_up: Vectors | None = None
-        self._closed = self._prepared = False
+        self._prepared = False
         self._loading = threading.Lock()
         self._lock = threading.Lock()
-        self._users = 0
         self._vectors: dict[str, Vectors] = {}
         self._failure: tuple[float, EmbeddingsError] | None = None
 
@@ -125,9 +127,9 @@ class QueryModel:
         from chunksink.embeddings.errors import TextRefused
 
         samples = (*_UNRELATED, *_MADE_UP) if self._floor is None else ()
-        with self._in_use():
-            self._load()
-            vectors = self._encoder.info.as_in_index(self._encoder.encode_queries([text, *samples]))
+        with self._encoder() as encoder:
+            self._load(encoder)
+            vectors = encoder.info.as_in_index(encoder.encode_queries([text, *samples]))
         if samples:
             units = _units(vectors[1:])
             self._made_up = units[len(_UNRELATED) :]
@@ -161,43 +163,33 @@ class QueryModel:
         from chunksink.embeddings.graphs import expected_runtime
         from chunksink.embeddings.resolve import resolve_model
 
-        with self._in_use(), suppress(Exception):
+        with suppress(Exception), self._encoder() as encoder:
             model = resolve_model(self._settings.model, network=False)
             expected = expected_runtime(model, self._settings.precision, self._model_cache)
             if expected.prepared or expected.reason:  # else the graph must be made
-                self._load()
+                self._load(encoder)
 
-    def _load(self) -> None:
+    def _load(self, encoder: "LazyEncoder") -> None:
         from chunksink.embeddings.errors import EmbeddingsError
 
         with self._loading:
             self._require_no_recent_failure()  # another thread may have tried meanwhile
             try:
-                self._encoder.load()
+                encoder.load()
             except EmbeddingsError as error:
                 self._failure = (monotonic(), error)
                 raise
 
     def close(self) -> None:
         """Does not wait: the last thread that uses the model closes it."""
-        with self._lock:
-            self._closed = True
-            is_unused = self._users == 0
-        if is_unused:
-            self._encoder.close()
+        self._shared.close()
 
     @contextmanager
-    def _in_use(self) -> Iterator[None]:
-        with self._lock:
-            self._users += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._users -= 1
-                is_unneeded = self._closed and self._users == 0
-            if is_unneeded:
-                self._encoder.close()
+    def _encoder(self) -> Iterator["LazyEncoder"]:
+        with self._shared.use() as encoder:
+            if encoder is None:
+                raise RuntimeError("this index is closed: open it again")
+            yield encoder
 
     def _open(self) -> "Encoder":
         from chunksink.embeddings.errors import ModelError
