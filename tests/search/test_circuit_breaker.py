@@ -152,16 +152,16 @@ def test_refresh_stays_due_if_it_fails_or_is_requested_meanwhile() -> None:
     [
         (Unreachable("refused at once"), 0.0, 2),
         (BuildMissing("removed"), 0.0, 2),
-        (InvalidFilter("no such field"), 0.1, 2),
-        (Unreachable("an address that never answers"), 0.1, 1),
-        (Transient("PostgreSQL did not answer in time"), 0.1, 1),
+        (InvalidFilter("no such field"), 0.6, 2),
+        (Unreachable("an address that never answers"), 0.6, 1),
+        (Transient("PostgreSQL did not answer in time"), 0.6, 1),
         (Transient("too many connections"), 0.0, 2),
     ],
 )
 def test_only_slow_failures_open_the_breaker(
     failure: SinkError, seconds: float, calls: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(circuit_breaker, "_LONG_SECONDS", 0.05)
+    monkeypatch.setattr(circuit_breaker, "_LONG_SECONDS", 0.5)
     engine = Engine(failure)
     engine.seconds = seconds
     reader = with_circuit_breaker(engine)
