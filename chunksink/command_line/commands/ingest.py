@@ -237,7 +237,10 @@ def _left_out(report: IngestReport) -> Iterator[str]:
         if number > printed[code]:
             label = "note" if code in ODD else "left out"
             names = list(map(printable, report.left_out_from[code]))
-            rest = ["... (chunksink ledger --limit 1000 shows more)"] * (len(names) > _SHOWN_NAMES)
+            rest = []
+            if len(names) > _SHOWN_NAMES:
+                names = [f"{count:,} in {printable(where)}" for where, count in report.left_out_folders[code].items()]
+                rest = ["... (chunksink ledger --limit 1000 shows more)"]
             remedy = f"; {MEANINGS[code][1]}" if code in WITH_REMEDY else ""
             yield f"{label}: {code} {number:,} ({', '.join(names[:_SHOWN_NAMES] + rest)}){remedy}"
 

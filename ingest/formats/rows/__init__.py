@@ -3,6 +3,8 @@
 Each record has a text and other fields. It becomes a family, cut as Markdown, in the order of the file.
 """
 
+import re
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -58,6 +60,12 @@ class RowsFormat(CutByPolicy):
                 yield from [found] if isinstance(found, Notice) else reader.chunk(found.record, found.line)
             except NotRead as refusal:
                 yield Notice(refusal.code, refusal.reason, found.line)
+
+
+def field_options(version: str) -> str:
+    """The `--field` options of a reading, from the version of its canonicalizer."""
+    parts = re.split(rf"\+(?=(?:{'|'.join(NAMES)})=)", version.rpartition("+")[0])
+    return " ".join(f"--field {shlex.quote(part)}" for part in parts[1:])
 
 
 def header_matches(path: Path) -> bool:
