@@ -27,7 +27,7 @@ from tests.support.bus import source
         (("docs", "--exclude", "!"), "--exclude takes patterns as in a .gitignore file"),
         (("docs", "--tenant", ""), "--tenant"),
         (("docs", "--as", "nonsense"), "nonsense"),
-        (("docs", "--field", "body=x"), "the roles are text, id, title, address"),
+        (("docs", "--field", "body=x"), "the roles are text, html, id, title, address"),
         (("docs", "--field", "text"), "write ROLE=NAME"),
         (("docs", "--field", "text=x", "--as", "markdown"), "--as markdown"),
         (("docs", "--field", "text=x", "--field", "text=y"), "--field sets text twice"),

@@ -87,8 +87,8 @@ class _SourcePath(click.Path):
     "fields",
     multiple=True,
     metavar="ROLE=NAME",
-    help="For rows: the field with their text, id, title or address. ROLE is one of these four words, as in text=body; "
-    "a.b is field b inside a. Repeatable.",
+    help="For rows: the field with their text, html (a text in HTML), id, title or address. ROLE is one of these five "
+    "words, as in text=body; a.b is field b inside a. Repeatable.",
 )
 @click.option(
     "--prune", is_flag=True, help="Remove the chunks of sources that no longer exist in these folders and files."
@@ -147,7 +147,7 @@ def command(
       chunksink ingest sessions --as recorder --partition by-date
       chunksink ingest chunks-of-langchain.jsonl elements-of-unstructured.json
       chunksink ingest articles.jsonl products.csv
-      chunksink ingest posts.json --field text=content.rendered --field title=title.rendered
+      chunksink ingest posts.json --field html=content.rendered --field title=title.rendered
       chunksink ingest . --exclude drafts/ --exclude "*.min.html" --prune
       chunksink ingest ~/projects --include "*.py" --include "config/*.toml"
     """
