@@ -18,6 +18,7 @@ from chunksink.ingest.json_records import find_records, first_problem, first_rec
 from chunksink.ingest.model import Notice
 from chunksink.ingest.options import AUTO, ROWS, Options
 from chunksink.ingest.placement import Rule
+from chunksink.ingest.read import checksum_of_file
 from chunksink.ingest.report import Failure, Outcome
 from chunksink.ingest.roots import Roots
 from chunksink.ingest.store import pages, set_found, signature_columns
@@ -49,7 +50,11 @@ def classify(
     A file is unchanged under three conditions. Its last reading had no failure. Its signature, placement, format and
     versions of the format are the same. All its families are still in the partition `only` (None: in any). If only the
     signature differs, the checksum decides. With `by-date` a file whose signature differs is always read, because its
-    time decides the partition. Returns the named files that no format recognises; other such files are only counted.
+    time decides the partition.
+
+    Files that no format recognises are left out and counted. Returns those that are failures: a named file, a CSV
+    file, which is found only if it was asked for, and a file with chunks that has changed. The last reading of a file
+    with chunks stays recorded, so that it is a failure until a run reads it.
     """
     failures = []
     versions_by = cache(lambda name, policy: versions_of(formats[name].with_policy(policy)))
@@ -70,19 +75,23 @@ def classify(
             if taken:
                 name = taken.get(Path(os.fsdecode(path)).suffix.lower(), name)
             if name is None:
-                name = _format_of(path, options, formats, path in named, last_format)
+                name = _format_of(path, options, formats, last_format)
             if name == UNKNOWN:
-                is_empty = SOURCE_EMPTY in codes if was_unknown else has_no_records(Path(os.fsdecode(path)))
+                file = Path(os.fsdecode(path))
+                is_empty = SOURCE_EMPTY in codes if was_unknown else has_no_records(file)
                 code = SOURCE_EMPTY if is_empty else RECORD_FORM_UNKNOWN
-                is_failure = path in named and not is_empty
+                reading = {"format": name, "outcome": Outcome.LEFT_OUT, "is_whole": is_empty}
+                is_failure = not is_empty and (path in named or (not families and file.suffix.lower() in _SEPARATED))
+                if families and not is_empty:
+                    is_failure = is_failure or not (is_same or _has_content(path, checksum))
+                    reading |= {"versions": last_versions, "checksum": checksum}
+                    columns = dict(zip(columns, last, strict=True))
                 if is_failure:
-                    file = Path(os.fsdecode(path))
-                    found = None if file.suffix.lower() in _SEPARATED else first_problem(file)
-                    problem = found or Notice(code, _NO_FORMAT)
+                    problem = _problem(file, last_versions if families else "")
                     code = problem.code
                     failures.append(Failure(uri, code, problem.reason, problem.line))
-                reading = {"format": name, "outcome": Outcome.LEFT_OUT, "is_whole": is_empty, "failures": is_failure}
-                set_found(db, uri, codes=orjson.dumps({code: 1}).decode(), error=code, **reading, **columns)
+                reading |= {"codes": orjson.dumps({code: 1}).decode(), "error": code, "failures": is_failure}
+                set_found(db, uri, **reading, **columns)
                 continue
             versions = versions_by(name, roots.policy_of(uri))
             if (last_format, last_versions, placement, last_failures) != (name, versions, options.partition, 0):
@@ -96,10 +105,10 @@ def classify(
     return failures
 
 
-_NO_FORMAT = "no format recognises its records: name one with --as, or name the text field of rows: --field text=NAME"
 _WITH_LAST_READING = """
-select found.uri, found.path, source.codes, source.checksum, source.format, source.versions, source.families,
-  source.placement, source.failures, source.size, source.mtime_ns, source.ctime_ns, source.inode
+select found.uri, found.path, source.codes, iif(source.failures > 0 and source.format <> '', null, source.checksum),
+  source.format, source.versions, source.families, source.placement, source.failures,
+  source.size, source.mtime_ns, source.ctime_ns, source.inode
 from found left join source on source.uri = found.uri and source.tenant = :tenant
 where found.uri > :after order by found.uri limit 1000
 """
@@ -110,7 +119,7 @@ where uri = ?
 """
 _READ_WHERE_FAMILIES_ARE_MISSING = """
 update found set outcome = null, checksum = null
-where checksum is not null and (
+where format <> '' and checksum is not null and (
   select families from source where source.uri = found.uri and source.tenant = :tenant
 ) <> (
   select count(*) from source_family
@@ -136,35 +145,55 @@ def _signature(path: bytes) -> Signature | None:
     return None
 
 
-def _format_of(path: bytes, options: Options, formats: Mapping[str, Format], is_named: bool, last: str | None) -> str:
+def _has_content(path: bytes, checksum: str | None) -> bool:
+    with suppress(OSError, SourceFailed):
+        return checksum_of_file(os.fsdecode(path))[0] == checksum
+    return False
+
+
+def _problem(file: Path, last_versions: str) -> Notice:
+    """Why no format recognises a file, and the remedy. `last_versions`: of the reading that made its chunks."""
+    from chunksink.ingest.formats.rows import field_options
+    from chunksink.ingest.formats.rows.separated_values import read_header
+
+    if last_versions:
+        parser, version, _, rules = orjson.loads(last_versions)
+        fields = field_options(rules)
+        maker, remedy = (fields, "give these options") if fields else (f"{parser} {version}", "install its package")
+        reason = f"its chunks may be old: they were made with {maker}, and this run cannot read it; {remedy} again"
+        return Notice(RECORD_FORM_UNKNOWN, reason)
+    if file.suffix.lower() in _SEPARATED:
+        with suppress(OSError, SourceFailed):
+            columns = ", ".join(read_header(file))
+            reason = f"its header names no text with an id, a title or an address; its columns are {columns:.300}"
+            return Notice(RECORD_FORM_UNKNOWN, f"{reason}. Name the text with --field text=COLUMN")
+    elif problem := first_problem(file):
+        return problem
+    reason = "no format recognises its records: name one with --as, or name the text field of rows: --field text=NAME"
+    return Notice(RECORD_FORM_UNKNOWN, reason)
+
+
+def _format_of(path: bytes, options: Options, formats: Mapping[str, Format], last: str | None) -> str:
     if options.fields or options.format != AUTO:
         return ROWS if options.fields else options.format
     file = Path(os.fsdecode(path))
     suffix = file.suffix.lower()
     if suffix in _SEPARATED:
-        return _separated(file, may_be_text=not is_named and last in (None, _TEXT)) or last or UNKNOWN
+        return _separated(file, last)
     candidates = [one for one in formats.values() if suffix and suffix in one.suffixes]
     if len(candidates) > 1:
         return _best_match(file, candidates, last) or last or UNKNOWN
     return candidates[0].name if candidates else _TEXT if last is None else last
 
 
-def _separated(file: Path, *, may_be_text: bool) -> str | None:
-    """Rows if the header matches. Otherwise text, or None if the file was named or last read in another format.
-
-    A file that cannot be opened, or that has a broken header and cannot be text, counts as rows: reading it reports the
-    error.
-    """
+def _separated(file: Path, last: str | None) -> str:
+    """Rows if the header matches, else the format of the last reading."""
     from chunksink.ingest.formats.rows import header_matches
 
     try:
-        if header_matches(file):
-            return ROWS
-    except OSError:
-        return ROWS
-    except SourceFailed:
-        return _TEXT if may_be_text else ROWS
-    return _TEXT if may_be_text else None
+        return ROWS if header_matches(file) else last or UNKNOWN
+    except (OSError, SourceFailed):
+        return last or ROWS  # reading it reports the error
 
 
 def _best_match(file: Path, candidates: list[Format], last: str | None) -> str | None:

@@ -33,8 +33,8 @@ IDENTITY_MISMATCH = "IDENTITY_MISMATCH"
 EXTRACTION_FAILED = "EXTRACTION_FAILED"
 EXTRACTION_SKIPPED = "EXTRACTION_SKIPPED"
 
-WITH_REMEDY = (FENCE_UNCLOSED, SCAN_WITHOUT_TEXT, SOURCE_IN_ANOTHER_FILE)
-"""Notices that are not failures, but whose remedy is shown after an ingest."""
+WITH_REMEDY = (FENCE_UNCLOSED, RECORD_FORM_UNKNOWN, SCAN_WITHOUT_TEXT, SOURCE_IN_ANOTHER_FILE)
+"""Notices that need not be failures, but whose remedy is shown after an ingest."""
 ODD = (FENCE_UNCLOSED, NUL_REMOVED)
 """Notices about a source that was read completely, but perhaps not as its author intended."""
 
@@ -78,8 +78,10 @@ MEANINGS: dict[str, tuple[str, str]] = {
         "install the extra that the message names, or skip such files with `--exclude`",
     ),
     RECORD_FORM_UNKNOWN: (
-        "no format recognises the records; not a failure for a file that was found in a folder",
-        "name the format with `--as` (`chunksink ingest --help` lists them), or the text field with `--field text=`",
+        "no format recognises the records; not a failure for a file that was found in a folder, unless it is a CSV "
+        "without chunks, or has changed since its chunks were made",
+        "name the text field with `--field text=NAME`, or the format with `--as` (`chunksink ingest --help` lists "
+        "them); if the file was read with `--field` before, give the same options again",
     ),
     BLOCK_WITHOUT_TEXT: (
         "a parsed document has blocks or tables without text in the fields that are read; counted once for each "

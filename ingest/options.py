@@ -12,7 +12,7 @@ from chunksink.ingest.formats.markdown.policy import DEFAULT_TENANT, POLICIES
 
 AUTO = "auto"
 ROWS = "rows"
-FIELD_ROLES = ("text", "id", "title", "address")
+FIELD_ROLES = ("text", "html", "id", "title", "address")
 
 
 @dataclass(frozen=True)

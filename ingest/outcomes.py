@@ -22,7 +22,7 @@ from chunksink.ingest.store import set_found, signature_columns
 from chunksink.ingest.write import Notices, Written
 
 _NAMED_SOURCES = 20
-"""How many sources the report names at most for each code."""
+"""How many sources and folders the report names at most for each code."""
 _DIGEST = FamilySummary._fields.index("digest")
 
 
@@ -115,7 +115,7 @@ class Outcomes:
         placement = self._stamp.placement
         values = {"only": placement.only, "tenant": self._tenant, "vanished": VANISHED, "not_in_file": NOT_IN_FILE}
         documents, chunks, own, pruned = self._db.execute(_COUNTS, values).fetchone()
-        left_out, left_out_from = self._left_out()
+        left_out, left_out_from, left_out_folders = self._left_out()
         return IngestReport(
             partition_key=placement.name,
             run_id=self._run_id,
@@ -132,6 +132,7 @@ class Outcomes:
             links=links,
             left_out=left_out,
             left_out_from=left_out_from,
+            left_out_folders=left_out_folders,
             failed=len(self._failures) + self._unreported,
             failures=tuple(self._failures),
             kinds=dict(self._db.execute(_KINDS)),
@@ -143,13 +144,16 @@ class Outcomes:
             elsewhere=tuple(partition for (partition,) in self._db.execute(_ELSEWHERE, values)),
         )
 
-    def _left_out(self) -> tuple[dict[str, int], dict[str, tuple[str, ...]]]:
-        codes, named = Counter[str](), dict[str, tuple[str, ...]]()
+    def _left_out(self) -> tuple[dict[str, int], dict[str, tuple[str, ...]], dict[str, dict[str, int]]]:
+        codes, named, folders = Counter[str](), dict[str, tuple[str, ...]](), dict[str, Counter[str]]()
         for uri, counts in self._db.execute("select uri, codes from found where codes <> '{}' order by uri"):
             of_source = orjson.loads(counts)
             codes.update(of_source)
-            named |= {code: (*named.get(code, ()), uri)[:_NAMED_SOURCES] for code in of_source}
-        return dict(sorted(codes.items())), named
+            for code, number in of_source.items():
+                named[code] = (*named.get(code, ()), uri)[:_NAMED_SOURCES]
+                folders.setdefault(code, Counter())[f"{uri.rstrip('/').rpartition('/')[0] or '.'}/"] += number
+        most = {code: dict(numbers.most_common(_NAMED_SOURCES)) for code, numbers in folders.items()}
+        return dict(sorted(codes.items())), named, most
 
     def _missing_folders(self, roots: Roots) -> dict[str, int]:
         """Registered folders that no longer exist, and the number of their sources that keep their chunks."""

@@ -144,7 +144,7 @@ def _read(job: Job, stamp: Stamp, spool: str, chunks: BinaryIO, rows: BinaryIO, 
     start = rows.tell()
     checksum = None
     try:
-        checksum, before = _checksum(job.path)
+        checksum, before = checksum_of_file(job.path)
         reading = Reading(job.uri, spool, (start, start), checksum, is_unchanged=checksum == job.checksum)
         if not reading.is_unchanged:
             values = stamp.created_at, stamp.producer, stamp.tenant
@@ -177,7 +177,7 @@ def _read(job: Job, stamp: Stamp, spool: str, chunks: BinaryIO, rows: BinaryIO, 
     return reading
 
 
-def _checksum(path: str) -> tuple[str, Signature]:
+def checksum_of_file(path: str) -> tuple[str, Signature]:
     """The checksum of the current bytes, and the signature. Bytes appended meanwhile are left for the next run."""
     with open_regular(path) as file:
         signature = Signature.of(os.fstat(file.fileno()))

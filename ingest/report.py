@@ -33,12 +33,13 @@ class IngestReport:
     `partition_key` is the requested partition or rule; `partitions` were written. `documents` and `chunks` are totals
     of the partitions that this run may write. `carried_over` counts documents that are not from the files of this run,
     `pruned` documents that `--prune` removed. `links` counts links in the written artifacts. `left_out` counts notices
-    by code; `left_out_from` names the first sources of each code. `kinds` counts files by format; `other_kinds` counts
-    skipped files by suffix. `missing` counts documents that their files no longer contain, or whose files have vanished
-    or are excluded: they keep their chunks. `missing_from` names the first of these files or documents. `gone` lists
-    registered folders that no longer exist, with the number of their sources. `unmatched` are the patterns that matched
-    nothing, with their options: `--exclude drafts/`. `elsewhere` names partitions that have chunks of the same files
-    and were not updated, because another partition was requested.
+    by code; `left_out_from` names the first sources of each code, `left_out_folders` the folders with the most notices.
+    `kinds` counts files by format; `other_kinds` counts skipped files by suffix. `missing` counts documents that their
+    files no longer contain, or whose files have vanished or are excluded: they keep their chunks. `missing_from` names
+    the first of these files or documents. `gone` lists registered folders that no longer exist, with the number of
+    their sources. `unmatched` are the patterns that matched nothing, with their options: `--exclude drafts/`.
+    `elsewhere` names partitions that have chunks of the same files and were not updated, because another partition was
+    requested.
     """
 
     partition_key: str
@@ -56,6 +57,7 @@ class IngestReport:
     links: int
     left_out: Mapping[str, int]
     left_out_from: Mapping[str, tuple[str, ...]]
+    left_out_folders: Mapping[str, Mapping[str, int]]
     failed: int
     failures: tuple[Failure, ...]
     kinds: Mapping[str, int]

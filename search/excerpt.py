@@ -24,10 +24,19 @@ _TOKEN = 40
 _PART = 4_000
 """Only this many characters of a longer text are parsed, which takes 5 ms."""
 _HTML = ("text/html", "application/xhtml+xml", "application/epub+zip")
+_ROWS = "rows"
 _PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 _TAG = re.compile(r"<!--.*?-->|<[/!?A-Za-z][^<>]*>", re.DOTALL)
 _FENCE_OR_ID = re.compile(r"^:{3,}[ \t]*[\w-]*(?:\n|\Z)|[ \t]+\{[ \t]*#[^{}\n]*\}\Z", re.MULTILINE)
 _ROLE = re.compile(r"(?<![\w`:])(?::[A-Za-z][\w+.-]*){1,3}:`[~!]?([^`<>]{1,500}?)(?:\s*<[^`<>]{1,500}>)?`(?![`\w])")
+_DIRECTIVE = re.compile(
+    r"^[ \t]*\.\. (?:\|[^|\n]+\|[ \t]+)?"
+    r"(?:(?:code|code-block|contents|currentmodule|figure|highlight|image|include|index|literalinclude|module|only|raw"
+    r"|sourcecode|toctree)::[^\n]*|[\w:+.-]*\w::(?:[ \t]+([^\n]*))?$)"
+    r"(?:\n[ \t]+:[\w-]+:[^\n]*)*(?:\n[ \t]*(?=\n))*",
+    re.MULTILINE,
+)
+"""The marker, name and options of a reStructuredText directive. The group is its argument, if that is a text."""
 _SIMPLE_LETTER = r"[^\W_]"
 """`LETTER` without vowel signs, for found words that are all ASCII. Each search compiles its own pattern, which takes
 ten times as long with `LETTER`."""
@@ -55,10 +64,10 @@ def has_markdown(document: Document) -> bool:
 
 
 def plain_text(text: str, document: Document) -> str:
-    """The text without Markdown markup, one line for each block or table row. In other formats, only reStructuredText
-    roles are replaced by their words."""
-    if not has_markdown(document):
-        return _ROLE.sub(r"\1", text)
+    """The text without Markdown markup, one line for each block or table row. Rows may be Markdown or plain text, and
+    count as Markdown. In other formats, only roles and directives of reStructuredText are replaced by their words."""
+    if not has_markdown(document) and document.source_type != _ROWS:
+        return _ROLE.sub(r"\1", _DIRECTIVE.sub(r"\1", text))
     return "\n".join(_blocks(text, obsidian=is_markdown(document)))
 
 

@@ -7,6 +7,8 @@ from chunksink.search.fusion import RANK_CONSTANT, Share
 from chunksink.search.rerank import Reranked
 from chunksink.sinks.document import CUSTOM, Document
 
+NOT_RANKED = "not among its best hits"
+
 
 def is_fused(answer: Answer) -> bool:
     """Whether scores were scaled or added. A single leg keeps the scores of its engine."""
@@ -15,7 +17,7 @@ def is_fused(answer: Answer) -> bool:
 
 def share_text(answer: Answer, share: Share) -> str:
     """The contribution of one leg."""
-    place = "not among its best hits" if share.rank is None else f"place {share.rank}"
+    place = NOT_RANKED if share.rank is None else f"place {share.rank}"
     if answer.sort is not None:
         return place
     score = f"{place}, score {share.score:.4g}"
@@ -31,6 +33,7 @@ def score_text(answer: Answer, hit: SearchHit) -> str:
 
 
 def formula(answer: Answer) -> str:
+    """How the scores of this answer are computed, or what orders the hits if there are no scores."""
     if answer.sort is not None:
         return f"the hits are sorted by {answer.sort.field.removeprefix(CUSTOM)}"
     if not is_fused(answer):

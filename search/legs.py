@@ -33,8 +33,7 @@ REMEDY = "run `chunksink sync` if such a sink is configured"
 
 PhraseHits = Sequence[Hit] | None
 """The documents that contain all quoted phrases, at most `MAX_PHRASE_HITS`. None if the query has no phrases, if only
-the keyword leg is asked, or if keyword search is not available or answers from another
-build."""
+the keyword leg is asked, or if keyword search is not available or answers from another build."""
 
 _DEPTH_FACTOR = 4
 
@@ -214,7 +213,9 @@ class LegQueries:
         self._legs = dict(legs)
         self._queries: dict[str, LegQuery] = {}
         self.failed = failed
+        """Maps the legs that did not answer to the reasons."""
         self.moved = False
+        """See `Answer.moved`."""
         self.phrases_enforced = True
         """Whether every hit contains the quoted phrases."""
 

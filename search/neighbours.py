@@ -150,9 +150,10 @@ def _is_heading(line: str, document: Document) -> bool:
 
 
 def _may_replace(one: Document, other: Document, question: Question) -> bool:
-    """Whether `other` is in the same section or below it, and passes the filters."""
+    """Whether `other` is in the same section or below it, and passes the filters. Every section is below the first
+    heading: Word's styles *Title* and *Heading 1* have the same level."""
     return (
         other.parent_id == one.parent_id
-        and other.headings[: len(one.headings)] == one.headings
+        and (one.chunk_index == 0 or other.headings[: len(one.headings)] == one.headings)
         and all(condition.passes(other) for condition in question.filters)
     )

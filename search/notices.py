@@ -1,7 +1,7 @@
 """Notices about an answer: which leg was not asked, why nothing was found, and suggestions."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -22,8 +22,11 @@ _WORD = re.compile(r"\w+")
 _EMPTY = "This index has no sources. `chunksink sync` adds them."
 
 
-def notices(legs: Legs, question: Question, access: Access, queries: LegQueries, order: Order) -> Iterator[str]:
-    """The sentences for one answer. A leg that the index does not have is not an error: a notice mentions it."""
+def notices(
+    legs: Legs, question: Question, access: Access, queries: LegQueries, order: Order, missing: Sequence[str]
+) -> Iterator[str]:
+    """The sentences for one answer. A leg that the index does not have is not an error: a notice mentions it. `missing`
+    are the identifiers in the query that no text contains."""
     if question.mode == "hybrid" and not legs.unavailable:
         if legs.semantic is None:
             yield f"Found by words only: this index has no sink with vectors; {REMEDY}."
@@ -40,14 +43,16 @@ def notices(legs: Legs, question: Question, access: Access, queries: LegQueries,
         yield f"Some hits may lack {phrases}: phrases need keyword search, which is not available."
     elif phrases and empty:
         yield f"No text{among} contains {phrases}. Without quotes the words are searched one by one."
-    if empty and not queries.failed:
-        yield from _reasons(legs, question, access)
+    explained = list(_reasons(legs, question, access)) if empty and not queries.failed else []
+    yield from explained
     for word, other in question.spelling.items():
         is_replaced = word not in _WORD.findall(question.words)  # a misspelt word in a phrase is not replaced
         remedy = f"Searched for {other!r:.100} instead." if is_replaced else f"Did you mean {other!r:.100}?"
         yield f"No text contains {word!r:.100}. {remedy}"
     if _WORD.search(question.text) and order.placed and order.is_empty(KEYWORD):
         yield f"No text{among} contains these words. The hits are only similar in meaning."
+    elif missing and not explained:
+        yield f"No text{among} contains {' or '.join(f'{one!r:.100}' for one in missing)}."
 
 
 def suggestions_for(legs: Legs, question: Question, access: Access) -> Mapping[str, str]:
@@ -55,6 +60,13 @@ def suggestions_for(legs: Legs, question: Question, access: Access) -> Mapping[s
     if KEYWORD not in LEGS_OF[question.mode]:
         return {}
     return _ask(legs, lambda reader: reader.corrections(question.words, access.filters()), {})
+
+
+def missing_identifiers(legs: Legs, question: Question, filters: Sequence[Filter]) -> Sequence[str]:
+    """The words with digits or underscores that no document that passes the filters has."""
+    if question.mode == "semantic":
+        return ()
+    return _ask(legs, lambda reader: reader.missing_identifiers(question.words, filters), ())
 
 
 def _reasons(legs: Legs, question: Question, access: Access) -> Iterator[str]:

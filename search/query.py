@@ -1,5 +1,6 @@
 """A search over one generation: ask the legs, fuse their rankings, show each source by its best chunk."""
 
+import re
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 from time import perf_counter
@@ -15,13 +16,15 @@ from chunksink.search.facets import count
 from chunksink.search.fusion import Share
 from chunksink.search.legs import LegQueries, Legs
 from chunksink.search.neighbours import fetch, neighbours, replacements
-from chunksink.search.notices import notices, suggestions_for
+from chunksink.search.notices import missing_identifiers, notices, suggestions_for
 from chunksink.search.order import Order, Placed
+from chunksink.search.phrases import respelled
 from chunksink.search.question import ENGINE, KEYWORD, LEGS_OF, SEMANTIC, Question
 from chunksink.sinks.document import CUSTOM, Document
 from chunksink.sinks.errors import InvalidFilter, SinkError
 from chunksink.sinks.reader import Filter, Hit, value_of
 
+_WORD = re.compile(r"\w")
 _SHORT_TEXT = 80  # characters
 _WEAK_VALUE = 0.5
 """A keyword hit with a lower scaled score matches the words of the query weakly."""
@@ -57,9 +60,10 @@ def _answer(legs: Legs, question: Question, access: Access) -> Answer:
         hits, more, _ = _page(legs, access, order, question)
     hits = _with_snippets(legs, question, filters, queries, hits)
     hits = _with_neighbours(legs, access, question, hits)
-    hits = _with_weakness(legs, question, order, hits)
+    missing = missing_identifiers(legs, question, filters)
+    hits = _with_weakness(legs, question, order, hits, missing)
     facets = count(legs, question, access, queries, order.results)
-    sentences = list(notices(legs, question, access, queries, order))
+    sentences = list(notices(legs, question, access, queries, order, missing))
     if hits and not question.offset and all(hit.weak for hit in hits):
         sentences.append("All of these hits are weak matches: the index may have nothing about this.")
     if question.sort and hits and not question.offset and value_of(hits[0].document, question.sort.field) is None:
@@ -181,7 +185,12 @@ def _with_snippets(
     ]
 
 
-def _with_weakness(legs: Legs, question: Question, order: Order, hits: list[SearchHit]) -> list[SearchHit]:
+def _with_weakness(
+    legs: Legs, question: Question, order: Order, hits: list[SearchHit], missing: Sequence[str]
+) -> list[SearchHit]:
+    """All hits are weak if the query has only identifiers that no text contains."""
+    if missing and not _WORD.search(respelled(question.text, dict.fromkeys(missing, " "))):
+        return [replace(hit, weak=True) for hit in hits]
     if not hits or legs.semantic is None or SEMANTIC not in LEGS_OF[question.mode]:
         return hits
     floor = legs.semantic.floor(question.text if order.is_empty(KEYWORD) else None)

@@ -63,7 +63,10 @@ class CustomField:
         """The raw value in a chunk, and the value of the field. Each is None if there is none."""
         raw: Any = record
         for key in self.keys:
-            raw = raw.get(key) if isinstance(raw, dict) else None
+            if isinstance(raw, list):
+                raw = [one[key] for one in raw if isinstance(one, dict) and key in one]
+            else:
+                raw = raw.get(key) if isinstance(raw, dict) else None
         if self.options.type == "string" and not self.is_label:
             return raw, values.text(raw, MAX_TEXT)
         return raw, _TYPES[self.options.type][0](raw)

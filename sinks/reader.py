@@ -222,6 +222,10 @@ class KeywordReader(Reader, Protocol):
         """A similar word for each query word that is missing from all documents that pass the filters. Empty for an
         engine that tolerates typos itself."""
 
+    def missing_identifiers(self, query: str, filters: Sequence[Filter] = ()) -> list[str]:
+        """The words with digits or underscores (ERR-1299, max_size) that no document that passes the filters has, in
+        any spelling that `search` finds. Of many in a query, only the first are checked."""
+
     def facets(
         self,
         query: str,

@@ -30,7 +30,8 @@ _FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0"
 _NUMBER = re.compile(r"[+-]?[0-9]{1,30}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,3})?")
 _MONTH = re.compile("([0-9]{4})(?:-([0-9]{2}))?")
 _DAY = re.compile("(19|2[01])[0-9]{6}")
-_SECONDS = re.compile("-?(?:[0-9]{9,11}|[0-9]{13})")
+_SECONDS = re.compile(r"-?(?:[0-9]{9,11}(?:\.[0-9]{1,9})?|[0-9]{13})")
+_HALF_OF_DAY = re.compile(r"(.*\d)\s?([AP])M", re.IGNORECASE)
 _YEAR = re.compile(r"\s*(\d{4})(?!\d)")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")  # two characters or more: C: is a drive
 _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
@@ -186,9 +187,10 @@ def year(value: Any) -> int | None:
 
 
 def text(value: Any, max_characters: int) -> str | None:
-    """A string, or a number as text, on one line of at most `max_characters`."""
-    found = line(_number_as_text(value))
-    return found[:max_characters].rstrip() if found is not None else None
+    """A string, a number as text, or a list of these, on one line of at most `max_characters`."""
+    members = value if isinstance(value, list) else [value]
+    found = " ".join(lines(list(map(_number_as_text, members))) or ())
+    return found[:max_characters].rstrip() or None
 
 
 def label(value: Any) -> str | None:
@@ -218,8 +220,9 @@ def flag(value: Any) -> bool | None:
 
 
 def moment(value: Any) -> int | None:
-    """Whole UTC seconds. Reads all that `epoch` reads, and the dates of e-mail and HTTP. 4 digits are a year. A text of
-    8 digits is a day, an integer of 8 digits only if it begins with 19, 20 or 21. A year or month means its start."""
+    """Whole UTC seconds. Reads all that `epoch` reads, and dates with the name of a month, as in e-mail and HTTP. 4
+    digits are a year. A text of 8 digits is a day, an integer of 8 digits only if it begins with 19, 20 or 21. A year
+    or month means its start."""
     whole = integer(value)
     text = value.strip() if isinstance(value, str) else str(whole)
     found = None
@@ -228,13 +231,21 @@ def moment(value: Any) -> int | None:
     elif whole is not None and _DAY.fullmatch(text):
         found = epoch(text)
     elif _SECONDS.fullmatch(text):
-        found = epoch(int(text))
+        found = epoch(math.floor(float(text)))
     if found is None:
         found = epoch(value)
     if found is None and isinstance(value, str):
         with suppress(ValueError, OverflowError):
-            found = epoch(parsedate_to_datetime(value).isoformat())
+            found = epoch(_date_in_words(text).isoformat())
     return found if found is not None and _FIRST_MOMENT <= found <= _LAST_MOMENT else None
+
+
+def _date_in_words(text: str) -> datetime:
+    """Also `01/Mar/24 9:14 PM` and `1 Mar 2024`. Raises ValueError."""
+    half = _HALF_OF_DAY.fullmatch(text)
+    text = (half[1] if half else text).replace("/", " ")
+    found = parsedate_to_datetime(text if ":" in text else f"{text} 0:00")
+    return found.replace(hour=found.hour % 12 + 12 * (half[2] in "Pp")) if half else found
 
 
 def members(value: Any) -> list[str] | None:

@@ -47,12 +47,12 @@ _MARK = re.compile("\ue001(\\d*)\ue002?")
 
 
 class HtmlFormat(DocumentFormat):
-    """Pages. Reads the main part (`main`, `article`) if the page names one, else all but navigation and the like."""
+    """Pages. Reads the main part (`main`, `article`, `#main-content`), else all but navigation and the like."""
 
     name = "html"
     suffixes = (".html", ".htm", ".xhtml")
     mime_type = "text/html"
-    rules = "3"
+    rules = "4"
     libraries = ("html-to-markdown", "lxml", "markdown-it-py")
 
     def convert(self, data: bytes, left_out: Counter[str]) -> tuple[Structure, Places]:
@@ -126,7 +126,8 @@ def _head_metadata(root: Any) -> dict[str, str]:
 
 def _main_part(body: Any) -> Any:
     """The main part of a page, with the page's only `h1` if that is outside of it and not the name of the site."""
-    parts = body.xpath(".//main|.//*[@role='main']") or body.xpath(".//article[not(ancestor::article)]")
+    searches = (".//main|.//*[@role='main']", ".//article[not(ancestor::article)]", ".//div[@id='main-content']")
+    parts: list[Any] = next(filter(None, map(body.xpath, searches)), [])
     if len(parts) != 1 or not _length(parts[0]):
         return _without_site(body, "nav", "search", "header", "footer", "aside")
     titles = list(body.iter("h1"))

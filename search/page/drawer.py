@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from chunksink.search.answer import Answer, SearchHit
-from chunksink.search.explanation import formula, is_fused, rerank_text, score_text, share_text
+from chunksink.search.explanation import NOT_RANKED, formula, is_fused, rerank_text, score_text, share_text
 from chunksink.search.fusion import RANK_CONSTANT
 from chunksink.search.question import LEGS_OF
 
@@ -11,7 +11,7 @@ from chunksink.search.question import LEGS_OF
 @dataclass(frozen=True)
 class Bar:
     """The share of one leg. `percent` is its length. `start` is its place in the bar of the sum, which shows the shares
-    of all legs one after the other."""
+    of all legs one after the other. `meaning` is the arithmetic, or why there is no share."""
 
     leg: str
     has_share: bool
@@ -26,23 +26,25 @@ class Drawer:
     """One sentence for readers. The other fields show the arithmetic."""
     bars: tuple[Bar, ...]
     total: str
+    """The score of the hit."""
     how: str
+    """How the total is computed, and what a full bar means."""
 
 
 def drawers(answer: Answer) -> list[Drawer]:
     """The drawers of all hits of the page."""
-    whole = _longest(answer)
-    return [_drawer(answer, hit, whole) for hit in answer.hits]
+    full = _full_bar(answer)
+    return [_drawer(answer, hit, full) for hit in answer.hits]
 
 
-def _longest(answer: Answer) -> float:
-    """The highest possible score; with one leg, the best score on the page."""
+def _full_bar(answer: Answer) -> float:
+    """The score of a full bar: the highest possible one; with one leg, the best on the page."""
     if not is_fused(answer):
         return max((hit.score for hit in answer.hits), default=0.0)
     return 2 / (RANK_CONSTANT + 1) if answer.fusion == "ranks" else 1.0
 
 
-def _drawer(answer: Answer, hit: SearchHit, whole: float) -> Drawer:
+def _drawer(answer: Answer, hit: SearchHit, full: float) -> Drawer:
     shares = {share.leg: share for share in hit.shares}
     bars = []
     start = 0.0
@@ -50,9 +52,9 @@ def _drawer(answer: Answer, hit: SearchHit, whole: float) -> Drawer:
         if leg in answer.unavailable:
             bars.append(Bar(leg, False, 0.0, start, "not available"))
         elif leg not in shares:
-            bars.append(Bar(leg, False, 0.0, start, "not among its best hits"))
+            bars.append(Bar(leg, False, 0.0, start, NOT_RANKED))
         else:
-            percent = _percent(shares[leg].points, whole)
+            percent = _percent(shares[leg].points, full)
             bars.append(Bar(leg, True, percent, start, share_text(answer, shares[leg])))
             start = round(start + percent, 2)
     return Drawer(_reason(hit), tuple(bars), score_text(answer, hit), _how(answer))
@@ -68,10 +70,10 @@ def _reason(hit: SearchHit) -> str:
     return f"Found {' and '.join(places)}{f'. Matching words: {words}' if words else ''}.{rerank}"
 
 
-def _percent(points: float, whole: float) -> float:
-    if whole <= 0:
+def _percent(points: float, full: float) -> float:
+    if full <= 0:
         return 0.0
-    return round(100 * min(1.0, max(0.0, points / whole)), 2)
+    return round(100 * min(1.0, max(0.0, points / full)), 2)
 
 
 def _how(answer: Answer) -> str:

@@ -257,6 +257,14 @@ class KeywordConformance(ReaderConformance):
             assert near != word
             assert reader.search(f"{near} ", 1), near
 
+    def test_missing_identifiers_are_in_no_document_that_passes_the_filters(self, connect: Any) -> None:
+        texts = {"t1": "ERR-1150: max_size is 300", "t2": "ERR-1299: min_size is 4711"}
+        families = [family(f"{tenant}.md", [text], tenant_id=tenant) for tenant, text in texts.items()]
+        for reader in open_reader(connect, families):
+            assert reader.missing_identifiers("is ERR-1299 min_size 4711 (ERR-1150) zebra ") == []
+            query = "Is ERR-1299, err 1150, min_size or 4711 of ERR-1150 zebra?"
+            assert set(reader.missing_identifiers(query, OF_T1)) == {"ERR-1299", "min_size", "4711"}
+
     def test_answers_of_a_tenant_depend_only_on_its_documents(self, connect: Any) -> None:
         def answers(reader: KeywordReader, query: str) -> list[Any]:
             hits = reader.search(query, 10, OF_T1, every=True)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from chunksink.sinks.fts.query import Query, parse
+from chunksink.sinks.fts.query import Query, identifiers_of, parse
 from chunksink.sinks.reader import FacetValue, Filter, Hit, Piece, Sort, require_facets
 
 
@@ -17,6 +17,7 @@ class Search(Protocol):
     def snippets(self, query: Query, ids: Sequence[str]) -> dict[str, tuple[Piece, ...]]: ...
     def highest_score(self, query: Query) -> float | None: ...
     def corrections(self, query: Query) -> dict[str, str]: ...
+    def finds(self, query: Query) -> bool: ...
     def facets(self, query: Query | None, fields: Sequence[str], limit: int) -> dict[str, list[FacetValue]]: ...
     def sources(self, limit: int) -> list[str]: ...
 
@@ -53,6 +54,14 @@ class KeywordMethods(ABC):
     def corrections(self, query: str, filters: Sequence[Filter] = ()) -> dict[str, str]:
         with self._searching(filters) as search:
             return search.corrections(parse(query))
+
+    def missing_identifiers(self, query: str, filters: Sequence[Filter] = ()) -> list[str]:
+        parsed = parse(query)
+        if not (identifiers := identifiers_of(parsed)):
+            return []
+        with self._searching(filters) as search:
+            prefixes = {parsed.prefix: parsed.prefix}
+            return [one for one in identifiers if not search.finds(Query((one,), (), prefixes.get(one, "")))]
 
     def facets(
         self,

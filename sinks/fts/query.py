@@ -47,6 +47,7 @@ FEW = 3
 _TYPED = re.compile(r'(?<![0-9])"([^"]*)"|([^\s"]+)')  # a quote after a digit is an inch mark
 _JOINT = re.compile("[!-/:-@\\[-`{-~\u2010-\u2015]+")
 _JOINED_WORDS = re.compile(r"(?<![^\W\d_])[^\W\d_]++" + possessive(r"(?:[-./&\u2010-\u2015]|::)[^\W\d_]++", "+"))
+_WITHOUT_PUNCTUATION_AROUND = re.compile(rf"\w.*(?:\w|{INDIC_SIGN})", re.DOTALL)
 _POSSESSIVE = re.compile("['\u2019]s$", re.IGNORECASE)
 # C++, C#, .NET: words whose punctuation changes the meaning.
 _PUNCTUATED = re.compile(rf"(?<![\w.])(?<!{INDIC_SIGN})(?:\.(?!\d)({SPACED}+)|({SPACED}+)[+#]+)(?!{SPACED})")
@@ -54,6 +55,7 @@ _NAMED = re.compile(r"[\d_]")
 _DIGIT = re.compile(r"\d")
 _YEAR = re.compile("(?:19|20)[0-9]{2}")
 _MAX_WORDS_FOR_COMPOUNDS = 8
+_MAX_IDENTIFIERS = 8  # a pasted log may have hundreds
 _LONG_PART = 3  # of a name like E-417; shorter parts are not distinctive
 
 # Lucene's list for English, and the words of questions.
@@ -136,7 +138,7 @@ def _terms(token: str) -> list[str]:
     plain = _POSSESSIVE.sub("", token)
     parts = [part for part in _JOINT.split(plain) if any(map(str.isalnum, part))] or [token]
     if len(parts) > 1 and _NAMED.search(plain):
-        return [*(part for part in parts if len(part) >= _LONG_PART), plain]
+        return [*(part for part in parts if len(part) >= _LONG_PART), *_WITHOUT_PUNCTUATION_AROUND.findall(plain)]
     return parts
 
 
@@ -150,6 +152,13 @@ def names_of(query: Query) -> list[str]:
     with_digit = [word for word in query.words if len(word) >= _LONG_PART and _DIGIT.search(word)]
     named = [word for word in with_digit if not _YEAR.fullmatch(word)]
     return [word for word in named if not any(word in other for other in named if other != word)]
+
+
+def identifiers_of(query: Query) -> list[str]:
+    """The first names, and words with underscores: no other word has their meaning. Not those in phrases, because every
+    hit contains the phrases."""
+    words = dict.fromkeys([*names_of(query), *(word for word in query.words if "_" in word)])
+    return [word for word in words if not any(word in phrase for phrase in query.phrases)][:_MAX_IDENTIFIERS]
 
 
 def _joined(token: str) -> list[str]:

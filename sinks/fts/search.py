@@ -60,6 +60,11 @@ class Search:
     def corrections(self, query: Query) -> dict[str, str]:
         return suggestions.suggestions(self._connection, query, self._filters)
 
+    def finds(self, query: Query) -> bool:
+        """Whether there is any hit."""
+        found, values = self._matching(query)
+        return bool(self._connection.execute(f"SELECT EXISTS({found})", values).fetchone()[0])
+
     def best(self, query: Query, limit: int) -> list[Hit]:
         """The best hits. The BM25 scores of words and of runs are added up. Every hit has all phrases."""
         query = self._rarest(query)

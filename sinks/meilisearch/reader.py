@@ -11,6 +11,7 @@ import numpy as np
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.document import Document, Vectors
 from chunksink.sinks.fields import VALUE_TYPES
+from chunksink.sinks.fts.query import identifiers_of, parse
 from chunksink.sinks.meilisearch import query_words, rows
 from chunksink.sinks.meilisearch.connection import Connection
 from chunksink.sinks.meilisearch.indexes import EMBEDDER, PRIMARY_KEY, marker_in
@@ -217,6 +218,13 @@ class MeilisearchReader:
     def corrections(self, query: str, filters: Sequence[Filter] = ()) -> dict[str, str]:
         del query, filters  # Meilisearch tolerates typos itself
         return {}
+
+    def missing_identifiers(self, query: str, filters: Sequence[Filter] = ()) -> list[str]:
+        """A document with all parts of an identifier counts as having it."""
+        parsed = parse(query)
+        typed = {one: one if one == parsed.prefix else f"{one} " for one in identifiers_of(parsed)}
+        questions = {one: {"q": rows.sendable(text), "matchingStrategy": "all"} for one, text in typed.items()}
+        return [one for one, question in questions.items() if not self._hits(question, 1, filters, every=True)]
 
     def sources(self, filters: Sequence[Filter], limit: int) -> list[str]:
         return [hit.parent_id for hit in self._hits({"q": ""}, limit, filters, every=False)]

@@ -79,6 +79,15 @@ class Search:
     def corrections(self, query: Query) -> dict[str, str]:
         return vocabulary.corrections(self._connection, self._build, query, self._occurring, self._spelling)
 
+    def finds(self, query: Query) -> bool:
+        found = self._found(query, list(words.terms(query)))
+        [(exists,)] = rows(
+            self._connection,
+            sql.SQL("SELECT EXISTS (SELECT 1 FROM {} WHERE {})").format(self._table, found.text),
+            found.values,
+        )
+        return bool(exists)
+
     def _occurring(self, some: Sequence[str]) -> list[str]:
         """The words that occur, in any form, in a document that passes the filters."""
         if not some:

@@ -27,7 +27,7 @@ from tests.support.bus import source
         (("docs", "--exclude", "!"), "--exclude takes patterns as in a .gitignore file"),
         (("docs", "--tenant", ""), "--tenant"),
         (("docs", "--as", "nonsense"), "nonsense"),
-        (("docs", "--field", "body=x"), "the roles are text, id, title, address"),
+        (("docs", "--field", "body=x"), "the roles are text, html, id, title, address"),
         (("docs", "--field", "text"), "write ROLE=NAME"),
         (("docs", "--field", "text=x", "--as", "markdown"), "--as markdown"),
         (("docs", "--field", "text=x", "--field", "text=y"), "--field sets text twice"),
@@ -98,6 +98,18 @@ def test_skipped_files_are_counted_by_suffix(shell: Shell) -> None:
     ) in ended.out
     expected = shell("ingest", "docs", "--json").json["other_kinds"]
     assert expected == {".log": 9, ".csv": 3, "no suffix": 2, ".ipynb": 1, ".py": 1, "others": 1}
+
+
+def test_many_left_out_files_are_counted_by_folder_with_the_remedy(shell: Shell) -> None:
+    for name in ("x/1", "x/2", "x/3", "y/z/1", "1"):
+        write(shell, f"docs/{name}.json", '{"user": "ann"}')
+    write(shell, "docs/a.md", "# A")
+    ended = shell("ingest", "docs")
+    assert (ended.code, ended.err) == (Exit.OK, "")
+    assert "left out: RECORD_FORM_UNKNOWN 5 (3 in docs/x/, 1 in docs/, 1 in docs/y/z/, ..." in ended.out
+    assert "--field text=NAME" in ended.out
+    report = shell("ingest", "docs", "--json").json
+    assert report["left_out_folders"] == {"RECORD_FORM_UNKNOWN": {"docs/x/": 3, "docs/": 1, "docs/y/z/": 1}}
 
 
 def test_patterns_that_match_nothing_are_noted_in_one_line(shell: Shell) -> None:
@@ -215,10 +227,9 @@ def test_rows_are_read_from_json_and_from_named_csv_files(shell: Shell) -> None:
     assert shell("ingest", "in/rows.csv", "--json").json["documents"] == 2
     refused = shell("ingest", "in/prices.csv", "--chunks", "third")
     assert (refused.code, "RECORD_FORM_UNKNOWN" in refused.err) == (Exit.INVALID_INPUT, True)
-    included = shell("ingest", "in", "--include", "*.csv", "--chunks", "other", "--json").json
-    assert (included["documents"], included["failures"]) == (3, [])
-    kinds = {chunk["source"]["source_type"] for chunk in chunks_in(shell.folder / "other")}
-    assert kinds == {"rows", "txt"}
+    included = shell("ingest", "in", "--include", "*.csv", "--chunks", "other", "--json")
+    assert (included.code, included.json["documents"]) == (Exit.INVALID_INPUT, 2)
+    assert [failure["source_uri"] for failure in included.json["failures"]] == ["in/prices.csv"]
     assert shell("ingest", "in/prices.csv", "--as", "text", "--chunks", "third").code == Exit.OK
     assert shell("ingest", "in/prices.csv", "--chunks", "third").code == Exit.OK, "it stays what it was"
 

@@ -18,7 +18,7 @@ from tests.support.bus import FEBRUARY, source
 
 DOCS = (ROOT / "docs" / "reports.md").read_text(encoding="utf-8")
 SINKS = ("fts", "jsonl")
-COUNTS = ("left_out", "left_out_from", "kinds", "other_kinds", "gone")
+COUNTS = ("left_out", "left_out_from", "left_out_folders", "kinds", "other_kinds", "gone")
 WHOLE = ("held", "held_sources", "last_run", "last_verify", "previous", "model_change", "evaluation", *COUNTS)
 
 

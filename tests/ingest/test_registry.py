@@ -153,10 +153,11 @@ def test_file_keeps_its_chunks_while_the_package_of_its_format_is_missing(
     before = bench.texts()
     monkeypatch.setattr(sys, "path", [path for path in sys.path if not path.startswith(str(tmp_path / "site"))])
     registry.all_formats.cache_clear()
-    for text in ("Otters\nAn otter holds hands.\n", "Otters\nAn otter swims.\n"):
-        bench.write("a.note", text)
+    for text, failed in (("An otter holds hands.", 0), ("An otter swims.", 1), ("An otter swims.", 1)):
+        bench.write("a.note", f"Otters\n{text}\n")
         report = bench.ingest(prune=True)
-        assert (report.failed, report.left_out, bench.texts()) == (0, {RECORD_FORM_UNKNOWN: 1}, before)
+        assert (report.failed, report.left_out, bench.texts()) == (failed, {RECORD_FORM_UNKNOWN: 1}, before)
+        assert [failure.code for failure in report.failures] == [RECORD_FORM_UNKNOWN] * failed
 
 
 def test_the_example_of_a_format_reports_files_that_it_cannot_decode(bench: Bench, notes: None) -> None:

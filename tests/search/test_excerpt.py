@@ -115,11 +115,40 @@ def test_markup_of_notes_is_kept_in_converted_documents() -> None:
     assert displayed("[[a]] ==‹cat›==", document(mime_type="text/html")) == pieces("[[a]] ==‹cat›==")
 
 
+def test_markup_of_rows_is_left_out_but_addresses_in_chats_are_not() -> None:
+    """The media type of rows is not known."""
+    rows = document(source_type="rows")
+    table = "**a**\n\n| Plan | Limit |\n| --- | --- |\n| ‹cat› | 3 |\n\n```bash\nrun `x`\n```"
+    assert displayed(table, rows) == pieces("a\nPlan Limit\n‹cat› 3\nrun `x`")
+    chat = "<@U123> the `‹cat›` in <#C1|pets>: 1 &gt; 0, a < b\nsee <https://a.example/x|this>"
+    assert displayed(chat, rows) == pieces(
+        "<@U123> the ‹cat› in <#C1|pets>: 1 > 0, a < b\nsee https://a.example/x|this"
+    )
+
+
 @pytest.mark.parametrize(
     "text", ["# a ‹cat›\n=====", "| ‹cat› |\n|---|", "a <b>‹cat›</b>", "`a` _‹cat›_", "[‹cat›](a/b)"]
 )
 def test_snippet_of_other_formats_keeps_signs(text: str) -> None:
     assert displayed(text, PLAIN) == displayed(text, document()) == pieces(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (".. contents:: Here\n   :local:\n\n.. warning::\n\n   The ‹cat› bites.", "   The ‹cat› bites."),
+        (".. warning:: Do not pet\n   the ‹cat›.\n", "Do not pet\n   the ‹cat›.\n"),
+        ("Use\n\n.. code-block:: python\n   :linenos:\n\n   ‹cat› = 1\n", "Use\n\n\n   ‹cat› = 1\n"),
+        (".. list-table:: Limits\n   :header-rows: 1\n\n   * - ‹cat›", "Limits\n   * - ‹cat›"),
+        (".. py:function:: ‹cat›(a)\n\n   :param a: b", "‹cat›(a)\n   :param a: b"),
+        (".. |name| replace:: the ‹cat›", "the ‹cat›"),
+        (".. toctree::\n   :‹cat›: 1", ".. toctree::\n   :‹cat›: 1"),
+        ("the ‹cat› ..\n.. and std::vector, .. a::", "the ‹cat› ..\n.. and std::vector, .. a::"),
+    ],
+)
+def test_directives_of_restructuredtext_become_their_words(text: str, shown: str) -> None:
+    """Unless the found words are only in them."""
+    assert displayed(text, PLAIN) == pieces(shown)
 
 
 def test_roles_of_restructuredtext_become_their_words() -> None:

@@ -175,6 +175,15 @@ def test_heading_without_a_following_chunk_in_its_section_is_shown(legs: Legs) -
     assert "## Backups of others" in [hit.text for hit in search(legs, Question("backups", mode="keyword"))]
 
 
+@pytest.mark.parametrize(("title", "shown"), [("# Zebra", "# Purpose\n\nstripes"), ("# Zebra\n\nDraft:", None)])
+def test_title_on_the_level_of_the_next_heading_is_replaced(title: str, shown: str | None, tmp_path: Path) -> None:
+    """Unless a text follows the title."""
+    chunks = [(title, ["Zebra"]), ("# Purpose\n\nstripes", ["Purpose"])]
+    with legs_over(tmp_path, [outlined("one.docx", chunks)], vectors_too=False) as legs:
+        (hit,) = search(legs, Question("zebra", mode="keyword"))
+        assert hit.text == (shown or title)
+
+
 def test_label_is_replaced_by_the_next_chunk(legs: Legs) -> None:
     hits = search(legs, Question("lamps", mode="keyword"))
     assert [hit.text for hit in hits] == ["the lamps are red"]

@@ -151,6 +151,29 @@ def test_notice_if_only_meaning_matches(legs: Legs) -> None:
     assert notice("sleepps") == notice("sleepps zebra") == "No text contains 'sleepps'. Searched for 'sleeps' instead."
 
 
+def test_notice_names_identifiers_that_no_text_contains(tmp_path: Path) -> None:
+    """Although other texts have a part of them."""
+    named = [("a.md", "ERR-1150 cat", "acme"), ("b.txt", "ERR-1299 boat", "acme"), ("c.md", "ERR-4711 cat", "other")]
+    families = [family(name, text, source_type=name[2:], tenant_id=tenant) for name, text, tenant in named]
+
+    def notice(text: str, *filters: Filter, mode: Mode = "hybrid") -> tuple[str | None, set[bool]]:
+        answer = search(legs, Question(text, mode=mode, filters=filters), Access("acme"))
+        assert answer.hits
+        return answer.notice, {hit.weak for hit in answer}
+
+    with legs_over(tmp_path, families) as legs:
+        for mode in ("hybrid", "keyword"):
+            assert notice("ERR-1150", mode=mode) == notice("cat ERR-1299", mode=mode) == (None, {False})
+            missing = notice("cat ERR-4711 of err 4712", mode=mode)
+            assert missing == ("No text contains 'ERR-4711' or '4712'.", {False})
+            missing, weak = notice("ERR-1299?", MD, mode=mode)
+            assert (missing or "").startswith("No text that passes the filters contains 'ERR-1299'. All of these hits")
+            assert weak == {True}
+        assert notice("ERR-4711", mode="semantic")[0] is None
+        empty = search(legs, Question("ERR-4711", mode="keyword", filters=(TXT, RECENT)), Access("acme"))
+        assert "ERR" not in (empty.notice or ""), "the filters are the reason"
+
+
 @pytest.mark.parametrize("mode", ("hybrid", "keyword"))
 def test_misspelt_words_are_searched_as_suggested(legs: Legs, mode: Mode) -> None:
     """Facets and snippets follow. A phrase is searched as typed."""

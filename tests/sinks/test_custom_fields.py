@@ -89,6 +89,11 @@ def values(**metadata: Any) -> dict[str, Any]:
         ({"datetime": "12"}, {}),
         ({"datetime": "1769817600"}, {"datetime": 1769817600}),
         ({"datetime": "-1769817600123"}, {"datetime": -1769817601}),
+        ({"datetime": "1769817600.100014"}, {"datetime": 1769817600}),
+        ({"datetime": "31/Jan/26 12:00 AM"}, {"datetime": 1769817600}),
+        ({"datetime": "Jan 30, 2026 11:59 pm"}, {"datetime": 1769817540}),
+        ({"datetime": "31 January 2026"}, {"datetime": 1769817600}),
+        ({"datetime": "31 January"}, {}),
         ({"datetime": "31.01.2026"}, {}),
         ({"datetime": "01/31/2026"}, {}),
         ({"strings": ["a", "a", "b", 7]}, {"strings": ["a", "b", "7"]}),
@@ -126,6 +131,23 @@ def test_path_may_have_any_keys() -> None:
     fields = FieldSet.of({"size": FieldOptions(path=path, type="number")})
     [document] = project_family([chunk(source={"release date": {"größe": 5}})], fields)
     assert document.fields == {"size": 5}
+
+
+def test_path_leads_through_lists_of_objects() -> None:
+    path = "metadata.comments.body"
+    fields = FieldSet.of(
+        {
+            "comments": FieldOptions(path=path, type="strings"),
+            "words": FieldOptions(path=path, filter=False, search=True),
+            "one": FieldOptions(path=path),
+        }
+    )
+    long = "word " * 200
+    comments = [{"body": long, "by": {"body": "x"}}, {"by": "Ann"}, "text", {"body": "Retry."}]
+    record = chunk(metadata={"comments": comments})
+    [document] = project_family([record], fields)
+    assert document.fields == {"comments": [long[:468].rstrip(), "Retry."], "words": f"{long}Retry."}
+    assert [problem.detail.split("]")[0] for problem in fields.problems(record)] == ["[fields.one"]
 
 
 def test_other_scalar_metadata_is_kept_within_limits() -> None:

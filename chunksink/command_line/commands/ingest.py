@@ -87,8 +87,8 @@ class _SourcePath(click.Path):
     "fields",
     multiple=True,
     metavar="ROLE=NAME",
-    help="For rows: the field with their text, id, title or address. ROLE is one of these four words, as in text=body; "
-    "a.b is field b inside a. Repeatable.",
+    help="For rows: the field with their text, html (a text in HTML), id, title or address. ROLE is one of these five "
+    "words, as in text=body; a.b is field b inside a. Repeatable.",
 )
 @click.option(
     "--prune", is_flag=True, help="Remove the chunks of sources that no longer exist in these folders and files."
@@ -147,7 +147,7 @@ def command(
       chunksink ingest sessions --as recorder --partition by-date
       chunksink ingest chunks-of-langchain.jsonl elements-of-unstructured.json
       chunksink ingest articles.jsonl products.csv
-      chunksink ingest posts.json --field text=content.rendered --field title=title.rendered
+      chunksink ingest posts.json --field html=content.rendered --field title=title.rendered
       chunksink ingest . --exclude drafts/ --exclude "*.min.html" --prune
       chunksink ingest ~/projects --include "*.py" --include "config/*.toml"
     """
@@ -237,7 +237,10 @@ def _left_out(report: IngestReport) -> Iterator[str]:
         if number > printed[code]:
             label = "note" if code in ODD else "left out"
             names = list(map(printable, report.left_out_from[code]))
-            rest = ["... (chunksink ledger --limit 1000 shows more)"] * (len(names) > _SHOWN_NAMES)
+            rest = []
+            if len(names) > _SHOWN_NAMES:
+                names = [f"{count:,} in {printable(where)}" for where, count in report.left_out_folders[code].items()]
+                rest = ["... (chunksink ledger --limit 1000 shows more)"]
             remedy = f"; {MEANINGS[code][1]}" if code in WITH_REMEDY else ""
             yield f"{label}: {code} {number:,} ({', '.join(names[:_SHOWN_NAMES] + rest)}){remedy}"
 

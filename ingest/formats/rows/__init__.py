@@ -3,9 +3,12 @@
 Each record has a text and other fields. It becomes a family, cut as Markdown, in the order of the file.
 """
 
+import re
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 
 from chunksink.chunkbus.chunk import Record
@@ -16,14 +19,14 @@ from chunksink.ingest.formats.markdown.passages import cut
 from chunksink.ingest.formats.markdown.policy import CutByPolicy
 from chunksink.ingest.formats.markdown.records import links_by_passage, text_of_passage
 from chunksink.ingest.formats.registry import Match
-from chunksink.ingest.formats.rows.row import NAMES, Names, Row, is_row, read_row, row_metadata
+from chunksink.ingest.formats.rows.row import DATES, NAMES, Names, Row, is_row, read_row, row_metadata
 from chunksink.ingest.formats.rows.separated_values import column_name, read_header, read_separated
 from chunksink.ingest.json_records import NumberedRecord, read_records
 from chunksink.ingest.model import Item, Notice, Source
 from chunksink.ingest.record_documents import ChunkParts, CutDocument, make_family
 
 MAX_ROW_BYTES = 32 * 2**20
-_RULES_VERSION = "3"  # increase it with every change to how a text is read or to the fields of a chunk
+_RULES_VERSION = "4"  # increase it with every change to how a text is read or to the fields of a chunk
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,10 @@ class RowsFormat(CutByPolicy):
 
     @property
     def names(self) -> Names:
-        return {**NAMES, **{role: (name,) for role, name in self.fields.items()}}
+        named: dict[str, tuple[str, ...]] = {role: (name,) for role, name in self.fields.items()}
+        if texts := named.get("text", ()) + named.get("html", ()):
+            named["text"] = texts
+        return {**NAMES, **named}
 
     def match(self, record: Record, *, is_alone: bool = False) -> Match:
         """Never more than POSSIBLE: a record of another format that lacks a required field often looks like a row."""
@@ -58,6 +64,12 @@ class RowsFormat(CutByPolicy):
                 yield from [found] if isinstance(found, Notice) else reader.chunk(found.record, found.line)
             except NotRead as refusal:
                 yield Notice(refusal.code, refusal.reason, found.line)
+
+
+def field_options(version: str) -> str:
+    """The `--field` options of a reading, from the version of its canonicalizer."""
+    parts = re.split(rf"\+(?=(?:{'|'.join(NAMES)})=)", version.rpartition("+")[0])
+    return " ".join(f"--field {shlex.quote(part)}" for part in parts[1:])
 
 
 def header_matches(path: Path) -> bool:
@@ -79,7 +91,8 @@ class _Reader:
 
     def records(self) -> Iterator[NumberedRecord | Notice]:
         if self._is_separated:
-            return read_separated(self._source.path, self._names["text"])
+            single = {*DATES, *chain(*self._names.values())}
+            return read_separated(self._source.path, self._names["text"], single)
         return read_records(self._source.path, lambda record: bool(self._format.match(record)), MAX_ROW_BYTES)
 
     def chunk(self, record: Record, line: int) -> Iterator[Item]:
@@ -93,6 +106,8 @@ class _Reader:
         from chunksink.ingest.formats.markdown.structure import parse
 
         document = body_document(parse_html(row.text).find("body"), str, Counter()) if row.is_html else parse(row.text)
+        if not document.blocks:
+            document = parse(row.title)
         policy = self._format.policy
         passages = list(cut(document, policy))
         origin = replace(row.origin, metadata=row_metadata(document, row.origin.metadata))

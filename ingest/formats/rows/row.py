@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from html import unescape
 from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import quote
@@ -22,16 +23,18 @@ Names = Mapping[str, tuple[str, ...]]
 
 NAMES: Names = {
     "text": ("text", "content", "contents", "body", "markdown", "html", "article", "passage", "abstract"),
+    "html": ("html",),  # those of the text that are read as HTML
     "id": ("id", "_id", "doc_id", "docid", "docno", "uuid", "guid"),
     "title": ("title", "headline", "subject", "name"),
     "address": ("html_url", "web_url", "url", "link", "uri", "permalink", "source_uri", "file_path", "path"),
 }
 
 _TAGS = ("tags", "labels", "categories", "category", "keywords")
-_DATES = ("date", "published", "published_at", "created_at", "created", "timestamp", "updated_at", "update_date")
+DATES = ("date", "published", "published_at", "created_at", "created", "timestamp", "updated_at", "update_date")
 _OF_CHUNKS = {"chunk_id", "chunk_index", "schema_version"}
 _MIN_VECTOR_LENGTH = 32
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+_WEB = re.compile("https?://", re.IGNORECASE)
 _PAGE = re.compile(r"(?!.*://).*\.(?:html|htm|xhtml)", re.IGNORECASE)
 _SUFFIX = re.compile(r"[^/.]\.\w{1,10}\Z")
 
@@ -42,6 +45,7 @@ class Row:
 
     text: str
     is_html: bool
+    title: str
     origin: Origin
     other_texts: list[str]
 
@@ -64,6 +68,7 @@ def read_row(record: Record, names: Names, source: Source, position: str) -> Row
         if isinstance(group, dict) and type(group.get("tenant_id")) is int:  # not a boolean
             group["tenant_id"] = str(group["tenant_id"])
     holder, key = _find_text(record, names["text"])
+    is_html = (holder, key) in _find(record, names["html"])
     text = holder.pop(key) or ""
     other_texts = []
     for other, name in list(_find(record, (*names["text"], *NAMES["text"]))):
@@ -77,11 +82,15 @@ def read_row(record: Record, names: Names, source: Source, position: str) -> Row
     inner = inner if isinstance(inner, dict) else {"metadata": inner}
     titles = (value for name in names["title"] for one in (record, inner) for value in _values(one, [name]))
     address = next((one for part in (record, inner) for one in _addresses(part, names["address"])), None)
+    is_html = is_html or _PAGE.fullmatch(address or "") is not None
     metadata = _merged(inner, fields)
-    if title := next(filter(_is_text, titles), None):
-        metadata["title"] = title
+    title = next(filter(_is_text, titles), "")
+    if title:
+        metadata["title"] = title = unescape(title) if is_html else title
     name = _name(source.uri, id_, address, position)
-    about = {"source_uri": address or name, "source_type": "rows"} | ({} if address else {"path": source.uri})
+    about = {"source_uri": address or name, "source_type": "rows"}
+    if address is None or (id_ is not None and _WEB.match(address)):
+        about["path"] = source.uri
     if id_ is not None:  # sinks find sources by `filename`
         about |= {"filename": id_, "extension": PurePosixPath(source.uri).suffix.removeprefix(".").lower()}
     origin = Origin(
@@ -92,7 +101,7 @@ def read_row(record: Record, names: Names, source: Source, position: str) -> Row
         source=about,
         metadata=metadata,
     )
-    return Row(text, key.lower() == "html" or _PAGE.fullmatch(address or "") is not None, origin, other_texts)
+    return Row(text, is_html, title, origin, other_texts)
 
 
 def row_metadata(document: Structure, fields: Record) -> Record:
@@ -101,7 +110,7 @@ def row_metadata(document: Structure, fields: Record) -> Record:
     if tags := next(filter(_has_value, _values(fields, _TAGS)), None):
         is_list = isinstance(tags, list)
         about["tags"] = [tag.get("name") if isinstance(tag, dict) else tag for tag in tags] if is_list else tags
-    dates = (value for value in _values(fields, _DATES) if isinstance(value, str) and re.match(r"\d{4}(?!\d)", value))
+    dates = (value for value in _values(fields, DATES) if isinstance(value, str) and re.match(r"\d{4}(?!\d)", value))
     if date := next(dates, None):
         about["date"] = date
     return _merged(about, fields)

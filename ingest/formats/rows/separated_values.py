@@ -4,13 +4,14 @@ later rows begin."""
 import csv
 import re
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Collection, Iterator
 from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Literal
 
 from chunksink.chunkbus import findings
+from chunksink.chunkbus.chunk import Record
 from chunksink.ingest.codes import CHUNKING_FAILED
 from chunksink.ingest.errors import SourceFailed
 from chunksink.ingest.formats.markdown.normalise import TO_UTF8
@@ -23,18 +24,23 @@ _STATED = re.compile(rf"sep=([{_SEPARATORS}])\s*", re.IGNORECASE)
 """The line with which Excel states the separator, above the header."""
 
 
-def read_header(path: Path) -> list[str]:
-    """The names of the columns; empty and repeated ones are `column_N`. Raises SourceFailed."""
+def read_header(path: Path, single: Collection[str] = ()) -> list[str]:
+    """The names of the columns. An empty one is `column_N`, and so is a repeated one of `single`. Raises
+    SourceFailed."""
     names: list[str] = []
     for number, name in enumerate(map(column_name, next(_rows(path), (1, []))[1]), start=1):
-        names.append(name if name and name not in names else f"column_{number}")
+        names.append(name if name and not (name in single and name in names) else f"column_{number}")
     return names
 
 
-def read_separated(path: Path, kept: Collection[str]) -> Iterator[NumberedRecord | Notice]:
-    """Every record, with its first line. Empty cells become fields only in the columns `kept`."""
+def read_separated(
+    path: Path, kept: Collection[str], single: Collection[str] = ()
+) -> Iterator[NumberedRecord | Notice]:
+    """Every record, with its first line. Empty cells become fields only in the columns `kept`. The other cells of
+    columns with the same name become a list, except for names in `single`."""
     csv.field_size_limit(max(csv.field_size_limit(), MAX_CHARACTERS))  # of the whole process
-    names = read_header(path)
+    names = read_header(path, single)
+    repeated = {name for name, columns in Counter(names).items() if columns > 1}
     quoting: Literal[0, 3] = csv.QUOTE_MINIMAL
     if path.suffix.lower() == ".tsv":
         try:
@@ -46,8 +52,13 @@ def read_separated(path: Path, kept: Collection[str]) -> Iterator[NumberedRecord
             reason = f"has {len(cells)} cells, the header {len(names)}: quote cells that contain a separator"
             yield Notice(findings.WRONG_TYPE, reason, line)
         else:
-            fields = zip_longest(names, cells[: len(names)], fillvalue="")
-            yield NumberedRecord(line, {name: cell for name, cell in fields if cell or name in kept})
+            record: Record = {}
+            for name, cell in zip_longest(names, cells[: len(names)], fillvalue=""):
+                if cell and name in repeated:
+                    record.setdefault(name, []).append(cell)
+                elif cell or name in kept:
+                    record[name] = cell
+            yield NumberedRecord(line, record)
 
 
 def column_name(name: str) -> str:

@@ -86,6 +86,18 @@ def test_navigation_and_the_like_is_left_out(part: str, order: str) -> None:
     assert (found.text, found.links, found.codes) == ("# Bees\n\nThey dance.", [], ["SITE_LEFT_OUT"])
 
 
+def test_main_content_of_confluence_is_the_main_part() -> None:
+    crumbs, content = "<ol><li><a href=i.html>Space</a></li></ol>", "<div id={}><h2>Cause</h2><p>Rain.</p></div>"
+    exported = (
+        f"<title>Space : Leaks</title><div id=main>{crumbs}<h1>Space : Leaks</h1>By Ann{content}Attachments</div>"
+    )
+    found = page(exported.format("main-content"))
+    assert (found.text, found.headings[-1]) == ("# Space : Leaks\n\n## Cause\n\nRain.", ["Space : Leaks", "Cause"])
+    assert (found.metadata["title"], found.codes) == ("Space : Leaks", ["SITE_LEFT_OUT"])
+    assert "By Ann" in page(exported.format("other")).text
+    assert page(f"<a id=main-content></a><article>{ARTICLE}</article>x").text == "# Bees\n\nThey dance."
+
+
 def test_title_before_main_part_and_notes_in_it_are_kept() -> None:
     assert "by Karl" in page("<section><header>by Karl</header><p>They dance.</p></section>").text
     found = page("<header><h1>Bees</h1>Shop</header><main><p>They dance.</p><aside>Note</aside></main><nav>x</nav>")

@@ -90,7 +90,7 @@ def test_last_row_of_an_id_counts_and_other_content_is_a_failure(
     eight = {"id": 8, "text": "x"}
     bench.write("a.jsonl", [WHALES, eight, eight])
     assert bench.ingest().failed == 0
-    bench.write("a.jsonl", [WHALES, eight, WHALES | {"text": later}, eight])
+    bench.write("a.jsonl", [WHALES, eight, WHALES | {"title": "", "text": later}, eight])
     report = bench.ingest()
     assert [(one.code, one.line) for one in report.failures] == [(findings.DUPLICATE_IDS, 3 if later else None)]
     assert report.left_out.get(codes.RECORD_SUPERSEDED) == 1
@@ -149,13 +149,22 @@ def test_row_without_words_empties_its_family(tmp_path: Path, text: str | None) 
     assert [item.family for item in items if isinstance(item, Empty)] == [sha256_hex(b"records.jsonl#id=7")]
 
 
+@pytest.mark.parametrize("about", [{"text": ""}, {"text": None}, {"text": "\ufeff"}, {"html": "<p><img src=x></p>"}])
+def test_title_is_the_text_of_a_row_without_words(tmp_path: Path, about: Record) -> None:
+    before, after = (chunks_of(tmp_path, {"id": 7, "title": title} | about) for title in ("Sync fails", "Sync stops"))
+    assert [chunk["text"] for chunk in before + after] == ["Sync fails", "Sync stops"]
+    assert before[0]["parent_id"] == after[0]["parent_id"]
+    assert before[0]["chunk_id"] != after[0]["chunk_id"]
+
+
 PAGE = "<p>Hello <b>there</b>, <a href='../x'>you</a></p>\n<h2>Part</h2>\n<pre># code()</pre>"
 
 
 @pytest.mark.parametrize(
     ("row", "is_html"),
     [
-        ({"id": 1, "html": PAGE}, True),
+        ({"id": 1, "HTML": PAGE, "body": "", "abstract": "Short."}, True),
+        ({"id": 1, "html": "Page.", "body": PAGE}, False),
         ({"path": "a/b.html", "body": PAGE}, True),
         ({"url": "https://a.example/b.html", "body": PAGE}, False),
         ({"id": 1, "body": PAGE}, False),
@@ -163,6 +172,28 @@ PAGE = "<p>Hello <b>there</b>, <a href='../x'>you</a></p>\n<h2>Part</h2>\n<pre>#
 )
 def test_html_is_recognised_by_the_name_of_field_or_file(tmp_path: Path, row: Record, is_html: bool) -> None:
     assert ("**there**" in chunks_of(tmp_path, row)[0]["text"]) is is_html
+
+
+@pytest.mark.parametrize("fields", [{"html": "content.rendered"}, {"html": "content.rendered", "text": "plain"}])
+def test_named_html_is_read_as_html_and_its_title_is_unescaped(tmp_path: Path, fields: dict[str, str]) -> None:
+    format_ = RowsFormat(fields=fields | {"title": "title.rendered"})
+    row = {"content": {"rendered": PAGE}, "title": {"rendered": "Q&amp;A &#8211; R&#038;D"}, "text": "no"}
+    items = read_rows(tmp_path, row, row | {"plain": "Q&amp;A"}, format_=format_)
+    first, second = (chunks[0] for chunks in families(items))
+    assert (first["text"].splitlines()[0], first["metadata"]["title"]) == ("Hello **there**, you", "Q&A – R&D")
+    assert (second["text"] == "Q&amp;A") is ("text" in fields)
+    assert (format_.match(row), format_.match({"text": "x"})) == (Match.POSSIBLE, Match.NO)
+
+
+def test_path_is_the_file_of_rows_with_an_id_even_if_they_have_a_web_address(tmp_path: Path) -> None:
+    web, path = {"url": "https://a.example/b.md"}, {"url": "docs/b.md"}
+    found = [fields_of(chunks_of(tmp_path, {"text": "x"} | row)) for row in ({"id": 1} | web, web, {"id": 1} | path)]
+    assert [(one.get("path"), one["filename"]) for one in found] == [
+        ("records.jsonl", "1"),
+        (None, "b.md"),
+        ("docs/b.md", "1"),
+    ]
+    assert [one["source_uri"] for one in found] == [web["url"], web["url"], path["url"]]
 
 
 def test_other_fields_are_kept_except_vectors(tmp_path: Path) -> None:
@@ -300,7 +331,7 @@ def test_first_line_may_state_the_separator_as_excel_does(tmp_path: Path, first:
 
 
 def test_record_is_named_by_its_first_line(tmp_path: Path) -> None:
-    items = read_file(tmp_path / "r.csv", 'title,text\na,"one\ntwo"\nb,x,y\nc,"x, y",,\nd,\n')
+    items = read_file(tmp_path / "r.csv", 'title,text\na,"one\ntwo"\nb,x,y\nc,"x, y",,\n,\n')
     assert names(items) == ["r.csv#line=2", "r.csv#line=5"]
     assert texts(items) == [["one\ntwo"], ["x, y"]]
     assert notices(items) == [(4, findings.WRONG_TYPE, True), (6, codes.SOURCE_EMPTY, False)]
@@ -315,6 +346,17 @@ def test_quotes_between_tabs_may_be_plain(tmp_path: Path) -> None:
 def test_columns_without_a_name_of_their_own_are_numbered(tmp_path: Path) -> None:
     items = read_file(tmp_path / "r.csv", ",Id,Review Text ,id,Text\n0,7,fine,8,All\n")
     assert families(items)[0][0]["metadata"] == {"column_1": "0", "id": "7", "review_text": "fine", "column_4": "8"}
+
+
+def test_cells_of_a_repeated_name_are_a_list(tmp_path: Path) -> None:
+    lines = ["id,Labels,text,labels,Date,,date", "1,vip,x,tier2,2024-01-02,a,b", "2,,y,vip,,,", "3,,z,,,,"]
+    found = [chunks[0]["metadata"] for chunks in families(read_file(tmp_path / "r.csv", "\n".join(lines)))]
+    labels, others = ["vip", "tier2"], {"date": "2024-01-02", "column_6": "a", "column_7": "b"}
+    assert found == [
+        {"id": "1", "tags": labels, "labels": labels, **others},
+        {"id": "2", "tags": ["vip"], "labels": ["vip"]},
+        {"id": "3"},
+    ]
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,15 @@ def test_correction_changes_one_letter_of_a_short_word(build: FtsBuild, reader: 
     assert reader.corrections("recieve acomodations ") == {"recieve": "receive", "acomodations": "accommodations"}
 
 
+def test_identifier_in_another_spelling_is_not_missing(build: FtsBuild, reader: FtsReader) -> None:
+    fill(build, {"road": "E52 and XR-9", "wide": "错误ERR-1150。", "version": "v3.11.2", "many": "x"})
+    assert reader.missing_identifiers("E-52? XR9 'ERR-1150' ERR1150 3.11.2 ") == ["ERR1150"]
+    assert reader.missing_identifiers("road 3.11") == reader.missing_identifiers("code ERR-11") == []
+    assert reader.missing_identifiers("code ERR-11 ") == ["ERR-11"], "the last word may be incomplete, others not"
+    assert reader.missing_identifiers('"ERR-1299" in 2024 x7') == [], "phrases, years and short words"
+    assert len(reader.missing_identifiers(" ".join(f"pid{number}" for number in range(1000)))) < 10
+
+
 def test_similar_word_with_another_meaning_is_no_correction(build: FtsBuild, reader: FtsReader) -> None:
     fill(build, {"disk": "fragmentation of the memory", "text": "marking the instance"})
     assert reader.corrections("fermentation marketing insurance ") == {}
@@ -231,7 +240,7 @@ def test_query_is_split_as_expected() -> None:
     assert parse("the boundary-layer of Reynolds' plate's edge").words == (
         ("boundary", "layer", "Reynolds", "plate", "edge")
     )
-    assert parse("IL-10, err_42 or E-417").words == ("IL-10,", "err", "err_42", "417", "E-417")
+    assert parse("IL-10, err_42 or E-417").words == ("IL-10", "err", "err_42", "417", "E-417")
     assert parse("to be or not").words == ("to", "be", "or", "not"), "nothing else is left"
     assert parse('red "two words" "" "?!" "東京 a"').phrases == ("two words", "東京 a")
 
