@@ -23,9 +23,18 @@ _BUTTON_HEADINGS = (
     "//button[@aria-expanded or (normalize-space() = normalize-space(..) and contains('h1 h2 h3 h4 h5 h6', name(..)))]"
 )
 """Buttons that are the heading of a collapsible part."""
+_ONLY_DIGITS = "[translate(normalize-space(), '0123456789 ', '') = '']"
+_COPIES_AND_NUMBERS = (
+    "//math//*[starts-with(name(), 'annotation')]"
+    "| //*[@aria-hidden = 'true'][preceding-sibling::*[1]/descendant-or-self::math]"
+    "| //td[contains(@class, 'lineno') or contains(@class, 'gutter') or @class = 'lntd'][following-sibling::*[1]//pre]"
+    f"{_ONLY_DIGITS} | //pre//span[contains(@class, 'lineno') or @class = 'ln']{_ONLY_DIGITS}"
+)
+"""Other forms of a formula, as from KaTeX and Wikipedia, and the line numbers of code."""
 _BLOCKS = (*_HEADINGS, "p", "div", "ul", "ol", "dl", "table", "pre", "blockquote", "section", "article", "hr")
 _CONTAINERS = ("body", "div", "ul", "ol", "li", "dl", "dd", "blockquote", "table", "thead", "tbody", "tr", "th", "td")
 _EMBEDDED = ("iframe", "object", "embed", "video", "audio", "canvas", "svg")
+_NEVER_READ = ("script", "style", "template", "noscript", "button", "rt", "rp", "rtc")
 _SITE_ROLES = ("navigation", "banner", "contentinfo", "search", "menu", "menubar", "dialog", "alertdialog", "doc-toc")
 _AROUND = "ancestor::article|ancestor::section|ancestor::blockquote"
 _PERMALINK = re.compile(r"[\s\u200b\ufe0e]*[¶#§🔗\uf0c1↑]?[\s\u200b\ufe0e]*")
@@ -94,7 +103,7 @@ def decode(data: bytes) -> str:
 
 
 def parse_html(page: str) -> Any:
-    """The root element of a page. It always has a body, and no scripts, styles, templates or buttons."""
+    """The root element of a page. It always has a body, and no scripts, styles, templates, buttons or ruby readings."""
     from lxml import etree
 
     text = _END_OF_PAGE.sub("", _CONTROL.sub("", page)).strip() or "<p>"
@@ -108,7 +117,11 @@ def parse_html(page: str) -> Any:
         etree.SubElement(root, "body")
     for button in root.xpath(_BUTTON_HEADINGS):
         button.tag = "span"
-    etree.strip_elements(root, "script", "style", "template", "noscript", "button", with_tail=False)
+    etree.strip_elements(root, *_NEVER_READ, with_tail=False)
+    etree.strip_tags(root, "ruby", "rb")
+    for element in root.xpath(_COPIES_AND_NUMBERS):
+        element.clear(keep_tail=True)
+        element.tag = "span"
     return root
 
 

@@ -29,7 +29,7 @@ _MAX_PART = 16 * 2**20  # mammoth needs fifty times as much memory
 _BODY = "word/document.xml"
 _STYLES = "word/styles.xml"
 _LEFT_OUT = r"word/(comments|header|footer|charts/chart|diagrams/data)\d*\.xml"
-_UNKNOWN_TO_MAMMOTH = ("fldSimple", "dir", "bdo", "ruby", "rubyBase", "rt", "AlternateContent", "Choice", "Fallback")
+_UNKNOWN_TO_MAMMOTH = ("fldSimple", "dir", "bdo", "ruby", "rubyBase", "AlternateContent", "Choice", "Fallback")
 _PRESENTATION = "ppt/presentation.xml"
 _DRAWING = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _RELATED = ("diagramData", "chart", "notesSlide")
@@ -46,6 +46,7 @@ class DocxFormat(DocumentFormat):
     name = "docx"
     suffixes = (".docx",)
     mime_type = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+    rules = "3"
     libraries = ("mammoth", *html.HtmlFormat.libraries)
     extra = "docx"
 
@@ -72,6 +73,7 @@ def _tidied_body(data: bytes, styles: dict[str, Any], left_out: Counter[str]) ->
     root = _parse_xml(data)
     word = f"{{{etree.QName(root).namespace}}}"
     left_out["formulas"] += sum(1 for _ in root.iter("{*}oMath"))
+    etree.strip_elements(root, "{*}rt", with_tail=False)  # the readings of ruby
     etree.strip_tags(root, *(f"{{*}}{name}" for name in _UNKNOWN_TO_MAMMOTH))
     for properties in root.iter(f"{word}pPr"):
         style, outline = (properties.find(f"{word}{name}") for name in ("pStyle", "outlineLvl"))
@@ -239,7 +241,7 @@ class EpubFormat(DocumentFormat):
     """Books: the chapters in reading order, without the table of contents."""
 
     name = "epub"
-    rules = "4"
+    rules = "5"
     suffixes = (".epub",)
     mime_type = "application/epub+zip"
     libraries = html.HtmlFormat.libraries

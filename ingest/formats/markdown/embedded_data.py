@@ -1,4 +1,4 @@
-"""Removes embedded data from a text: `data:` addresses (embedded images) and other very long addresses."""
+"""Removes what is not text: `data:` addresses (embedded images), other very long addresses, and ruby readings."""
 
 import re
 from itertools import chain
@@ -27,20 +27,23 @@ _EMBEDDED = re.compile(
     rf"|{_BRACKETS}\(\s*{_ADDRESS}\s*\)"
     rf"|(?P<before>(?<!\\)\]\(\s*){_ADDRESS}"  # a link with a title, or with brackets in its words
     rf"|(?<!\\)<{_DATA}[^<>\s]*>"
+    r"|(?<!\\)(?P<ruby><ruby(?:\s[^<>]{0,999})?>.{0,999}?</ruby\s*>)"
     r"|(?P<tag><[a-z][^<>]{0,999}?[\s:])(?:srcset|src|href)\s{0,9}=\s{0,9}(?:\"data:[^\"]*\"|'data:[^']*'|data:[^\s\"'<>]*)",
     re.IGNORECASE,
 )
+# A reading (`<rt>`) with the text up to the next tag of ruby, or a tag.
+_READING = re.compile(r"<r[pt]c?\b[^<>]*>.*?(?=</?r[ubpt])|</?(?:ruby|rb|rp|rtc?)\b[^<>]*>", re.IGNORECASE)
 _REFERENCE = re.compile(rf"{_CODE}|{_BRACKETS}(?:\[(?P<label>[^\[\]]{{0,999}})\]|(?!\())")
 
 
 def drop_embedded(text: str, lines: list[str], tokens: list[Token], definitions: Definitions) -> None:
-    """Removes embedded data from the lines of a text and from the tokens that were made of them."""
-    if "data:" not in text.lower() and max(map(len, lines)) <= MAX_ADDRESS:
+    """Removes embedded data and ruby readings from the lines of a text and from the tokens that were made of them."""
+    if not _has_signs(text) and max(map(len, lines)) <= MAX_ADDRESS:
         return
     names = _drop_definitions(lines, definitions)
     last: list[int] | None = None
     for token in tokens:
-        may_have_data = len(token.content) > MAX_ADDRESS or "data:" in token.content.lower()
+        may_have_data = len(token.content) > MAX_ADDRESS or _has_signs(token.content)
         may_have_data = may_have_data or (bool(names) and "[" in token.content)
         if not token.map or token.type not in ("html_block", "inline") or not may_have_data:
             continue
@@ -48,6 +51,11 @@ def drop_embedded(text: str, lines: list[str], tokens: list[Token], definitions:
         if token.map != last:  # the cells of a row share their line
             start, end = last = token.map
             lines[start:end] = _without_data("\n".join(lines[start:end]), names).split("\n")
+
+
+def _has_signs(text: str) -> bool:
+    text = text.lower()
+    return "data:" in text or "<ruby" in text
 
 
 def _drop_definitions(lines: list[str], definitions: Definitions) -> set[str]:
@@ -81,5 +89,7 @@ def _words_of(match: re.Match[str]) -> str:
     groups = match.groupdict()
     if groups["ticks"]:
         return match[0]
+    if groups.get("ruby"):
+        return _READING.sub("", match[0])
     kept = groups["words"] or groups.get("before") or groups.get("tag") or ""
     return kept + "\n" * (match[0].count("\n") - kept.count("\n"))

@@ -13,12 +13,17 @@ from chunksink.ingest.formats.markdown.document import Block, Kind
 from chunksink.ingest.formats.markdown.policy import Policy
 from chunksink.ingest.formats.markdown.tokens import MARK, CountTokens
 
+# Ends of sentences with or without white space after them, and those that need it, because they also occur in
+# abbreviations and numbers.
+_END = "。！？｡।॥።፧။"
+_END_BEFORE_SPACE = ".!?…؟۔։។៕"
 # Repetitions are bounded, or a million full stops would take quadratic time. The pattern begins with a character
 # class, because searching for one of a few characters is fast.
 _SENTENCE_END = re.compile(
-    r"[。！？｡.!?…\n](?:"
-    rf"(?<=[。！？｡])[。！？｡」』”’）】》\"')\]]*(?![{MARK}])[ \t\n]*"
-    r"|(?<=[.!?…])(?<![.!?…][.!?…])[.!?…]{0,7}[\"'”’»)\]*_`]{0,8}[ \t\n]+(?=[^\sa-z])"
+    rf"[{_END}{_END_BEFORE_SPACE}\n](?:"
+    rf"(?<=[{_END}])[{_END}」』”’）】》\"')\]]*(?![{MARK}])[ \t\n]*"
+    rf"|(?<=[{_END_BEFORE_SPACE}])(?<![{_END_BEFORE_SPACE}]{{2}})"
+    rf"[{_END_BEFORE_SPACE}]{{0,7}}[\"'”’»)\]*_`]{{0,8}}[ \t\n]+(?=[^\sa-z])"
     r"|(?<=\n)[ \t>]*\n[ \t\n>]*"
     r"|(?<=\n)(?=[ \t>]*(?:[-*+]|\d{1,9}[.)])[ \t])"
     r")"

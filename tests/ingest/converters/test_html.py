@@ -113,6 +113,30 @@ def test_embedded_parts_and_drawings_are_counted() -> None:
     assert found.notices[0].reason == "left out: drawings and embedded parts (2), pictures without text (1)"
 
 
+def test_readings_of_ruby_are_left_out() -> None:
+    words = "<ruby>避<rp>（</rp><rt>ひ</rt><rp>）</rp></ruby><ruby><rb>難<rt>なん</ruby>場所"
+    found = page(f"<h1>{words}</h1><p>{words}へ")
+    assert (found.text, found.metadata["title"]) == ("# 避難場所\n\n避難場所へ", "避難場所")
+
+
+@pytest.mark.parametrize(
+    "copy", ["<span aria-hidden=true><span>x</span>2</span>", '<img aria-hidden=true alt="{x^{2}}" src=x>']
+)
+def test_formula_is_read_once(copy: str) -> None:
+    others = "<annotation-xml><ci>x</ci></annotation-xml><annotation>x^{2}</annotation>"
+    formula = f"<math><semantics><msup><mi>x</mi><mn>2</mn></msup>{others}</semantics></math>"
+    found = page(f"<p>Is <span><span>{formula}</span>{copy}</span>, so <i>y</i> <b aria-hidden=true>too</b>.")
+    assert found.text == "Is x^2, so *y* **too**."
+
+
+def test_line_numbers_of_code_are_left_out() -> None:
+    numbers, code = "<pre><span>1</span>\n<span>2</span></pre>", "<pre><code>run()\n7</code></pre>"
+    table = f"<table><tr><td class=linenos><div>{numbers}</div></td><td>{code}</td></tr></table>"
+    for html in (table, '<pre><span class="linenos">1</span>run()\n<span class="linenos">2</span>7</pre>'):
+        assert page(html).text == "```\nrun()\n7\n```"
+    assert page("<table><tr><td><pre>5</pre><td><pre>120</pre></table>").text == "```\n5\n```\n\n```\n120\n```"
+
+
 def test_site_name_is_not_the_title_of_a_page() -> None:
     title, heading = "<title>{}</title>", "<h1>The Bee\nBook</h1><main><h2>Dances</h2>Round.</main>"
     assert page(title.format("Dances - The Bee Book") + heading).headings == [["Dances"]]
@@ -153,7 +177,7 @@ def test_markdown_of_fragment_has_words_of_links_and_tables() -> None:
 
 
 _TAGS = """p div section b strong em i q mark span font small a h1 h2 h3 pre blockquote ul ol li dl dt dd
-table tr td th tbody caption details summary figure figcaption center form br hr img var sub sup rt my-el"""
+table tr td th tbody caption details summary figure figcaption center form br hr img var sub sup ruby my-el"""
 _ATTRIBUTES = ["", "", " hidden", ' style="display:none"', ' href="u.html"', ' href="#x"', " colspan=2", " id=i"]
 _LINES = (
     *("%",) * 9,

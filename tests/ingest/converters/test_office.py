@@ -226,6 +226,7 @@ def test_tables_lists_and_notes_are_kept() -> None:
     [
         f"<w:fldSimple w:instr='REF x'>{run('kept')}</w:fldSimple>",
         f"<w:ins>{run('kept')}</w:ins><w:del>{run('gone')}</w:del>",
+        f"<w:r><w:ruby><w:rt>{run('gone')}</w:rt><w:rubyBase>{run('kept')}</w:rubyBase></w:ruby></w:r>",
         f"<w:sdt><w:sdtContent>{run('kept')}</w:sdtContent></w:sdt>",
         f"<w:r><mc:AlternateContent><mc:Choice>{run('kept')}</mc:Choice></mc:AlternateContent></w:r>",
         "<w:r><mc:AlternateContent><mc:Choice><w:drawing><wps:txbx><w:txbxContent>{0}</w:txbxContent></wps:txbx>"

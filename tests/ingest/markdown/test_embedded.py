@@ -1,4 +1,4 @@
-"""Embedded data is removed from text and links, and the words beside it stay."""
+"""Embedded data and readings of ruby are removed from text and links, and the words beside them stay."""
 
 import pytest
 
@@ -33,6 +33,19 @@ def test_embedded_data_is_removed_and_its_words_stay(text: str, expected: str) -
     records = chunks_of(text)
     assert solid("".join(own_parts(records))) == solid(expected)
     assert records[0]["text"].split()[:5] == expected.split()[:5]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("# <ruby>避<rp>(</rp><rt>ひ</rt><rp>)</rp></ruby><RUBY><rb>難<rt>なん</RUBY>場所", "# 避難場所"),
+        ("<p><ruby lang=ja>避<rb>難<rt>ひ<rt>なん<rtc><rt>x</rt></rtc></ruby></p>", "<p>避難</p>"),
+        ("| a |\n|---|\n| <ruby>避<rt>ひ</rt></ruby> |", "| a |\n|---|\n| 避 |"),
+        *((same, same) for same in ("`<ruby>避<rt>ひ</rt></ruby>`", "\\<ruby>避<rt>ひ</ruby>", "Use <Ruby> in <RT>.")),
+    ],
+)
+def test_readings_of_ruby_are_removed_except_in_code(text: str, expected: str) -> None:
+    assert texts_of(text) == [expected]
 
 
 def test_embedded_data_is_no_link_and_hides_none() -> None:
