@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from chunksink.chunkbus.patterns import INDIC_SIGN, possessive
-from chunksink.sinks.fts.word_forms import composed
+from chunksink.sinks.fts.word_forms import composed, widths
 from chunksink.sinks.values import LONE_SURROGATE
 
 # Scripts without spaces between words (Thai, Lao, Tibetan, Myanmar, Khmer, Kana, Han), and Hangul, where particles are
@@ -27,6 +27,7 @@ RUN = re.compile(f"[{_SPACELESS}]+")
 SPACED = rf"(?:[^\W_{_SPACELESS}]|{INDIC_SIGN})"
 """A letter or digit of all other scripts."""
 TOKEN = re.compile(f"{SPACED}+|[{_SPACELESS}]+")
+_TOKENS = re.compile(f"(?:{TOKEN.pattern})+")
 
 
 def is_spaceless(text: str) -> bool:
@@ -75,6 +76,8 @@ class Query:
     """Words, and phrases of words."""
     runs: tuple[str, ...]
     """Runs of scripts without spaces."""
+    mixed: tuple[str, ...] = ()
+    """Words joined to runs (10月3日), in lower case and all widths. Their parts are in `words` and `runs`."""
     prefix: str = ""
     """The last word, if it may be incomplete."""
     phrases: tuple[str, ...] = ()
@@ -94,6 +97,7 @@ def parse(typed: str) -> Query:
     """Stop words are dropped unless there are no other words."""
     words: dict[str, None] = {}
     runs: dict[str, None] = {}
+    mixed: dict[str, None] = {}
     phrases: dict[str, None] = {}
     punctuated: dict[tuple[str, str], None] = {}
     joined: dict[str, None] = {}
@@ -104,6 +108,8 @@ def parse(typed: str) -> Query:
         phrase, plain = match.groups()
         part = phrase if phrase is not None else plain
         runs.update(dict.fromkeys(form for run in RUN.findall(part) for form in composed(run)))
+        joined_tokens = (one.lower() for one in _TOKENS.findall(part) if is_spaceless(one) and not RUN.fullmatch(one))
+        mixed.update(dict.fromkeys(form for one in joined_tokens for form in widths(one)))
         if phrase is not None and any(map(str.isalnum, phrase)):
             phrases[phrase] = None
         elif phrase is None:
@@ -124,7 +130,8 @@ def parse(typed: str) -> Query:
     return Query(
         kept,
         tuple(runs)[:MAX_PAIRS],
-        prefix,
+        tuple(mixed)[:MAX_TERMS],
+        prefix=prefix,
         phrases=tuple(phrases),
         punctuated=kept_punctuated,
         joined=tuple(joined) if len(kept) <= FEW else (),  # does not help long questions

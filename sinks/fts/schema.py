@@ -33,7 +33,7 @@ from chunksink.sinks.fts.errors import translate_errors
 
 T = TypeVar("T")
 
-LAYOUT = 7  # PRAGMA user_version
+LAYOUT = 8  # PRAGMA user_version
 
 # In the order of meilisearch-settings.json.
 WEIGHTS = {
@@ -51,7 +51,7 @@ SEARCHED = tuple(WEIGHTS)
 INDEXES = ("documents_fts", "documents_trigrams")
 _VOWEL_SIGNS = "".join(char for char in map(chr, range(0x900, 0xE00)) if unicodedata.category(char).startswith("M"))
 """Marks in the scripts of India and Sri Lanka, mostly vowel signs. By default FTS5 splits words at them."""
-TOKENIZER = f"porter unicode61 remove_diacritics 2 tokenchars {_VOWEL_SIGNS}"
+TOKENIZER = f"porter unicode61 remove_diacritics 2 tokenchars {_VOWEL_SIGNS}{letters.SIGNS}"
 """The tokenizer of the word index."""
 TEXT_COLUMN = SEARCHED.index("text")
 SUFFIX = "\n\n"

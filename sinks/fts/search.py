@@ -159,7 +159,7 @@ class Search:
             values += attached[1]
         if runs := statements.short_runs(query):
             parts.append(statements.ROWS)
-            values.append(json.dumps(runs))
+            values.append(statements.places(runs))
         found = " UNION ALL ".join(parts) or "SELECT row FROM documents WHERE 0"
         if query.phrases:
             rows, terms = statements.rows_with_all(query.phrases, as_typed=query.phrases)
@@ -223,7 +223,7 @@ class Search:
         return {id: pieces for id, pieces in shown.items() if any(piece.match for piece in pieces)}
 
     def _snippets(self, query: Query, rows: Sequence[sqlite3.Row]) -> dict[int, tuple[Piece, ...]]:
-        """By row, for the rows that have one of the words."""
+        """By row, for the rows whose text has one of the words."""
         if not query.words:
             return {}
         expression = expressions.any_word(query)
@@ -234,7 +234,8 @@ class Search:
             [expression, json.dumps([row["row"] for row in rows if row["row"] not in long])],
         )
         shown = {row[0]: snippets.pieces(row[1]) for row in found}
-        return shown | {row: snippets.of_long(text, expression) for row, text in long.items()}
+        shown |= {row: snippets.of_long(text, expression) for row, text in long.items()}
+        return {row: pieces for row, pieces in shown.items() if any(piece.match for piece in pieces)}
 
 
 def _around(row: sqlite3.Row, query: Query) -> tuple[Piece, ...]:

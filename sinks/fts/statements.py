@@ -9,6 +9,7 @@ import json
 import math
 import re
 import sqlite3
+import sys
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 
@@ -21,17 +22,19 @@ from chunksink.sinks.reader import Value
 _IDF, _HAS_MATCH, _PART = "chunksink_idf", "chunksink_has_match", "chunksink_bm25_part"
 
 _WEIGHT = " ".join(f"WHEN '{name}' THEN {weight}" for name, weight in WEIGHTS.items())
-_PLACES = (
-    "json_each(?) part CROSS JOIN documents_places place "
-    "ON place.term >= part.value AND place.term <= part.value || char(1114111, 1114111)"
-)
-
-ROWS = f"SELECT DISTINCT place.doc AS row FROM {_PLACES}"
-"""The rows that have any of the runs in a JSON list."""
 
 # Each statement takes a JSON list with a `part` for each search term: the number of the term, an expression for an
-# index, and for some statements patterns for the text.
-_NUMBER, _EXPRESSION, _PATTERNS = (f"json_extract(part.value, '$[{place}]')" for place in range(3))
+# index or a range of trigrams, and for some statements patterns for the text.
+_NUMBER, _EXPRESSION, _FIRST, _LAST, _PATTERNS = (
+    f"json_extract(part.value, '$[{place}]')" for place in ("0", "1", "1][0", "1][1", "2")
+)
+_PLACES = f"json_each(?) part CROSS JOIN documents_places place ON place.term >= {_FIRST} AND place.term <= {_LAST}"
+ROWS = f"SELECT DISTINCT place.doc AS row FROM {_PLACES}"
+"""The rows that have any of the terms of `places`."""
+_AFTER_RUN = (("", 2 * chr(sys.maxunicode)),)
+_AFTER_WORD = (("", "0"), (":", "a"), ("{", "\u00c0"), ("\u0e00", 2 * chr(sys.maxunicode)))
+"""What may follow a word: spaces, punctuation, and scripts without spaces. With letters and digits, which also follow
+the beginnings of words, searches would be slow."""
 _TEXT_MATCHES = f"{_HAS_MATCH}({_PATTERNS}, {', '.join(f'candidate.{name}' for name in SEARCHED)})"
 _OF_WORDS = (
     f"SELECT {_NUMBER} AS part, documents_fts.rowid AS row FROM json_each(?) part "
@@ -44,9 +47,8 @@ _OF_PUNCTUATED, _OF_TRIGRAMS = (
     for index in INDEXES
 )
 _OF_SHORTS = (
-    f"SELECT {_NUMBER}, candidate.row FROM json_each(?) part CROSS JOIN documents_places place "
-    f"ON place.term >= {_EXPRESSION} AND place.term <= {_EXPRESSION} || char(1114111, 1114111) "
-    f"CROSS JOIN documents candidate ON candidate.row = place.doc WHERE {_TEXT_MATCHES}"
+    f"SELECT {_NUMBER}, candidate.row FROM (SELECT DISTINCT part.value, place.doc FROM {_PLACES}) part "
+    f"CROSS JOIN documents candidate ON candidate.row = part.doc WHERE {_TEXT_MATCHES}"
 )
 
 _PHRASES = re.compile(r'"(?:[^"]|"")*"(?: \*)?')
@@ -76,24 +78,39 @@ def short_runs(query: Query) -> list[str]:
     return list(dict.fromkeys(pairs))[:MAX_PAIRS]
 
 
+def _border_pairs(query: Query) -> list[str]:
+    """The pairs of neighbours where a word is joined to a run."""
+    pairs = (pair for word in query.mixed for pair in _pairs(word))
+    return [pair for pair in dict.fromkeys(pairs) if is_spaceless(pair) and not RUN.fullmatch(pair)][:MAX_PAIRS]
+
+
 def _pairs(run: str) -> list[str]:
     return [run[i : i + 2] for i in range(len(run) - 1)] if len(run) > 2 else [run]
 
 
-def scores(runs: Sequence[str], needed: int, tenant: Tenant | None) -> ScorePart:
-    """Rows with any of the runs, scored by BM25 without its length norm: lengths are unavailable here. A row with fewer
-    than `needed` runs counts a little less."""
+def places(terms: Sequence[str]) -> str:
+    """The ranges of the trigrams that begin with these terms of one or two characters, as JSON."""
+    return json.dumps([(number, place) for number, term in enumerate(terms) for place in _ranges(term)])
+
+
+def _ranges(term: str) -> list[tuple[str, str]]:
+    return [(term + first, term + last) for first, last in (_AFTER_RUN if is_spaceless(term) else _AFTER_WORD)]
+
+
+def scores(terms: Sequence[str], needed: int, tenant: Tenant | None) -> ScorePart:
+    """Rows with any of these runs and words of one or two characters, scored by BM25 without its length norm: lengths
+    are unavailable here. A row with fewer than `needed` of them counts a little less."""
     table = "documents_trigrams"
     rows = str(tenant.lengths(table).rows) if tenant else f"(SELECT count(*) FROM {table}_docsize)"
     owned = f"WHERE {tenant.owns('place.doc')}" if tenant else ""
     statement = (
-        "WITH weights AS (SELECT part.key AS part, place.doc AS row, "
+        f"WITH weights AS (SELECT {_NUMBER} AS part, place.doc AS row, "
         f"sum(CASE place.col {_WEIGHT} END) AS weight FROM {_PLACES} {owned} GROUP BY 1, 2), "
         f"spread AS (SELECT part, {_IDF}({rows}, count(*)) AS idf FROM weights GROUP BY 1) "
         f"SELECT row, sum(idf * weight * {K1 + 1} / (weight + {K1})) * iif(count(*) >= {needed}, 1, {_INCOMPLETE}) "
         "AS score FROM weights JOIN spread USING (part) GROUP BY row"
     )
-    return statement, [json.dumps(list(runs)), *(tenant.values if tenant else ())]
+    return statement, [places(terms), *(tenant.values if tenant else ())]
 
 
 def has_match(row: str) -> str:
@@ -122,10 +139,10 @@ def rows_with_all(terms: Sequence[str], prefix: str = "", *, as_typed: Collectio
         parts = [token for token in tokens if len(token) > 2]
         if parts:
             trigrams.append((number, " AND ".join(map(expressions.quoted, parts)), patterns))
-        elif run := RUN.search(term):  # its first two characters are enough to find candidates
-            shorts.append((number, run[0][:2], patterns))
-    found = " UNION ".join((_OF_WORDS, _OF_PUNCTUATED, _OF_TRIGRAMS, _OF_SHORTS))
-    rows = f"SELECT row FROM ({found}) GROUP BY row HAVING count(*) = {len(terms)}"
+        elif found := RUN.search(term) or TOKEN.search(term):  # two characters are enough to find candidates
+            shorts += [(number, place, patterns) for place in _ranges(found[0][:2].lower())]
+    of_all = " UNION ".join((_OF_WORDS, _OF_PUNCTUATED, _OF_TRIGRAMS, _OF_SHORTS))
+    rows = f"SELECT row FROM ({of_all}) GROUP BY row HAVING count(*) = {len(terms)}"
     return rows, [json.dumps(one) for one in (words, punctuated, trigrams, shorts)]
 
 
@@ -165,8 +182,8 @@ def score_parts_of(query: Query, prefix_weight: float, tenant: Tenant | None) ->
     if query.runs:
         short = short_runs(query)
         needed = len(short) if len(short) <= FEW else 1
-        parts["runs"] = [scores(short, needed, tenant)]
-        if whole := expressions.any_of([run for run in query.runs if len(run) > 2][:MAX_TERMS]):
+        parts["runs"] = [scores([*short, *_border_pairs(query)], needed, tenant)]
+        if whole := expressions.any_of([run for run in (*query.mixed, *query.runs) if len(run) > 2][:MAX_TERMS]):
             parts["runs"].append(match("documents_trigrams", whole, tenant))
     return parts
 
@@ -192,12 +209,18 @@ def _preferring_text(query: Query, expression: str, tenant: Tenant | None, weigh
 
 def with_attached_words(query: Query, tenant: Tenant | None) -> ScorePart | None:
     """Rows with a word beside a script without spaces, unless the word index finds them: they would count twice."""
-    attached = expressions.any_of(text_patterns.attached(query))
-    if not attached:
+    attached = text_patterns.attached(query)
+    parts = []
+    if long := " OR ".join(expressions.candidates(word) for word in attached if len(word) > 2):
+        parts.append(match("documents_trigrams", long, tenant))
+    if short := [word.lower() for word in attached if len(word) <= 2]:
+        parts.append(scores(short, 1, tenant))
+    if not parts:
         return None
-    statement, values = match("documents_trigrams", attached, tenant)
+    found = " UNION ALL ".join(f"SELECT row, score FROM ({statement})" for statement, _ in parts)
+    values = [value for _, of_part in parts for value in of_part]
     return (
-        f"SELECT beside.row AS row, beside.score AS score FROM ({statement}) beside "
+        f"SELECT beside.row AS row, beside.score AS score FROM ({found}) beside "
         f"JOIN documents d ON d.row = beside.row WHERE NOT beside.{_ROW_MATCHES} AND {has_match('d')}",
         [*values, expressions.any_word(query), json.dumps(text_patterns.attached_patterns(query))],
     )

@@ -19,9 +19,10 @@ from chunksink.sinks.fts.word_forms import widths
 
 
 def attached(query: Query) -> list[str]:
-    """The words of the query, in all widths, that may be joined to a script without spaces. The trigram index finds
-    words of three characters and more."""
-    return [form for word in query.words if len(word) > 2 for form in widths(word)]
+    """The words of the query, in all widths, that may be joined to a script without spaces. Not the parts of a name
+    (ABC-1234): other texts have them in other names."""
+    parts = {part for word in query.words for part in TOKEN.findall(word) if part != word}
+    return [form for word in query.words if word not in parts for form in widths(word)]
 
 
 def attached_patterns(query: Query) -> list[str]:

@@ -8,13 +8,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from chunksink.sinks.fts.letters import fold
+from chunksink.sinks.fts.letters import IGNORED, fold
 from chunksink.sinks.fts.schema import TOKENIZER
 
 _WIDE = {code: code + 0xFEE0 for code in (*range(0x30, 0x3A), *range(0x41, 0x5B), *range(0x61, 0x7B))}
 _NARROW = {code + 0xFEE0: code for code in range(0x21, 0x7F)}
-_IGNORED = re.compile("[\u00ad\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0640\u064b-\u065f\u0670]")
-"""Soft hyphens, Hebrew points, Arabic vowel signs and Arabic elongation."""
+_IGNORED = re.compile(f"[\u00ad\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u064b-\u065f\u0670{IGNORED}]")
+"""Soft hyphens, Hebrew points, Arabic vowel signs, and what some of them become in the index."""
+_WITH_PREFIXES = (
+    (re.compile("(?:[وب]?ال|لل)?([ء-ي]{3,})"), ("", "ال", "وال", "بال", "لل", "و")),
+    (re.compile("ה?([א-ת]{3,})"), ("", *"הבלומש", "וה")),
+)
+"""Arabic and Hebrew write the article, and some short words such as *and*, together with the next word."""
 _HALF_WIDE = re.compile("[\uff66-\uffdc]")
 _VERSION = re.compile(r"\W*(v?)(\d+(?:\.\d+)+)\W*", re.IGNORECASE)
 _NAME = re.compile("((?![adimosty]\\d)[^\\W\\d_]+)([-\u2010-\u2015]?)(\\d+)")
@@ -24,8 +29,9 @@ _UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"})
 
 @lru_cache(maxsize=4096)
 def spellings(term: str) -> tuple[str, ...]:
-    """How texts may spell a term, the term itself first. FTS5 treats soft hyphens and vowel signs as word ends. Umlauts
-    may be written as ae, oe and ue. A version may have a v or not; a name with digits may be one word or two.
+    """How texts may spell a term, the term itself first. FTS5 treats soft hyphens as word ends. Umlauts may be written
+    as ae, oe and ue. A version may have a v or not; a name with digits may be one word or two. Arabic and Hebrew words
+    may have an article.
     """
     term = fold(term)
     plain = _IGNORED.sub("", term.translate(_NARROW).lower())
@@ -35,6 +41,9 @@ def spellings(term: str) -> tuple[str, ...]:
     if name := _NAME.fullmatch(plain):
         letters, hyphen, digits = name.groups()
         forms.append(f"{letters}{digits}" if hyphen else f"{letters} {digits}")
+    for word, prefixes in _WITH_PREFIXES:
+        if found := word.fullmatch(plain):
+            forms += [prefix + found[1] for prefix in prefixes]
     return (term, *(form for form in dict.fromkeys(forms) if form != term.lower()))
 
 

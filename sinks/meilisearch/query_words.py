@@ -10,13 +10,16 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 
+from chunksink.sinks.fts.query import RUN
 from chunksink.sinks.meilisearch.rows import is_searchable
 
 _BETWEEN = (
     r"\s!-/:-@\[-`{-~\u00a0-\u00a9\u00ab-\u00b1\u00b4\u00b6-\u00b8\u00bb\u2000-\u206f"
     r"\u3000-\u3004\u3008-\u3020\uff01-\uff0f\uff1a-\uff20"
 )
-_PART = re.compile(rf'"[^"]*"|[^{_BETWEEN}]+')  # a phrase (always required), or a word with its combining marks
+_PART = re.compile(rf'"[^"]*"|{RUN.pattern}|(?:(?!{RUN.pattern})[^{_BETWEEN}])+')
+"""A phrase (always required), a run of a script without spaces, or a word with its combining marks."""
+_HAN = re.compile("[\u3400-\u9fff]")
 _MAX_PARTS = 25  # each word is a search
 MAX_CANDIDATES = 2000
 
@@ -62,6 +65,11 @@ def beginning_with_each(query: str) -> list[str]:
         is_open = part.end() == len(query)
         found.append(part[0] if is_open else f"{part[0]} {_joined(query, parts, rest)}")
     return found or [query]
+
+
+def may_be_japanese(query: str) -> bool:
+    """Meilisearch divides a query without kana into words as if it were Chinese."""
+    return _HAN.search(query) is not None
 
 
 def _parts(query: str) -> list[re.Match[str]]:

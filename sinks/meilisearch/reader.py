@@ -294,6 +294,15 @@ class MeilisearchReader:
         """Nothing to do: the sink closes the connection."""
 
     def _ask(self, questions: Sequence[Mapping[str, Any]]) -> list[Any]:
+        answers = self._send(questions)
+        empty = [number for number, answer in enumerate(answers) if not answer["hits"]]
+        again = [number for number in empty if query_words.may_be_japanese(questions[number]["q"])]
+        japanese = self._send([{**questions[number], "locales": ["jpn"]} for number in again])
+        for number, answer in zip(again, japanese, strict=True):
+            answers[number] = answer
+        return answers
+
+    def _send(self, questions: Sequence[Mapping[str, Any]]) -> list[Any]:
         if not questions:
             return []
         if len(questions) == 1:

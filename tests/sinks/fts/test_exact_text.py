@@ -153,6 +153,16 @@ SPELT = {
     "possessive": "the company's 3 branches",
     "one letter": "road E52, fault P0420, key H7, paper A4",
     "hyphen": "road E-52, fault P-0420, key H-7, a 4 km walk",
+    "arabic article": "تم شحن البطارية",
+    "arabic and": "خلل وبطارية",
+    "arabic signs": "المحوّل الكهربائيّ، شكرًا",
+    "arabic elongation": "مـــرحبا بكم",
+    "arabic digits": "رقم ١٢٧٥",
+    "persian digits": "شماره ۱۲۷۵",
+    "bengali digits": "সংখ্যা ১২৭৫",
+    "hebrew article": "טעינת הסוללה",
+    "hebrew in": "תקלה בסוללה",
+    "hebrew points": "מַחְשֵׁב חדש",
 }
 
 
@@ -214,6 +224,19 @@ SPELT = {
         ("h7 ", {"one letter", "hyphen"}),
         ("A4 ", {"one letter"}),
         ("S3 ", {"bucket"}),
+        ("بطارية ", {"arabic article", "arabic and"}),
+        ("البطارية ", {"arabic article", "arabic and"}),
+        ("وبطارية ", {"arabic and"}),
+        ("المحول ", {"arabic signs"}),
+        ("محوّل ", {"arabic signs"}),
+        ("شكرا", {"arabic signs"}),
+        ('"المحول الكهربائي"', {"arabic signs"}),
+        ("مرحبا ", {"arabic elongation"}),
+        ("1275 ", {"arabic digits", "persian digits", "bengali digits"}),
+        ("١٢٧٥ ", {"arabic digits", "persian digits", "bengali digits"}),
+        ("סוללה ", {"hebrew article", "hebrew in"}),
+        ("הסוללה ", {"hebrew article", "hebrew in"}),
+        ("מחשב ", {"hebrew points"}),
     ],
 )
 def test_both_spellings_find_both(build: FtsBuild, reader: FtsReader, typed: str, found: set[str]) -> None:
@@ -233,6 +256,15 @@ def test_snippet_has_the_letters_of_the_text(build: FtsBuild, reader: FtsReader,
     assert [piece.text for piece in pieces if piece.match] == ["Æther", "Þingvellir", "फ़ाइल", "Łódź"]
 
 
+def test_matches_after_signs_that_stand_alone_are_marked(build: FtsBuild, reader: FtsReader) -> None:
+    """FTS5 counts such a sign as a word, in the index as in the text."""
+    one = family("a", ["الشدة (\u0651) و \u25cc\u0651 ثم \u064b\u0651 المحو\u0651ل الكبير"])
+    build.replace([one])
+    id = one.documents[0].id
+    for typed, found in (("المحول", "المحو\u0651ل"), ("كبير", "الكبير")):
+        assert [piece.text for piece in reader.snippets(typed, [id])[id] if piece.match] == [found]
+
+
 @pytest.mark.parametrize("typed", ["2024", "nod", "\uff2e\uff4f\uff44\uff45 "])
 def test_wide_letters_are_marked_and_counted_like_others(build: FtsBuild, reader: FtsReader, typed: str) -> None:
     families = [family(name, [SPELT[name]], metadata={"tags": ["x"]}) for name in ("wide", "narrow")]
@@ -244,7 +276,7 @@ def test_wide_letters_are_marked_and_counted_like_others(build: FtsBuild, reader
 
 
 def test_letters_are_replaced_alike_in_python_and_in_sql(build: FtsBuild, path: Path) -> None:
-    texts = [*SPELT.values(), "".join(REPLACEMENTS), "\u0958\u093c", "a \u093c b"]
+    texts = [*SPELT.values(), "".join(REPLACEMENTS), "\u0958\u093c", "a \u093c b", "a \u0651\u0640 (\u0651) \u0311"]
     build.replace([family("f", texts)])
     with closing(sqlite3.connect(path)) as connection:
         folded = dict(connection.execute("SELECT d.text, f.text FROM documents d JOIN documents_folded f USING (row)"))

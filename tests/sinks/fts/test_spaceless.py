@@ -4,7 +4,7 @@ import pytest
 
 from chunksink.sinks.conformance.samples import family
 from chunksink.sinks.fts import FtsBuild, FtsReader
-from chunksink.sinks.reader import FacetValue, Filter
+from chunksink.sinks.reader import FacetValue, Filter, Sort
 from tests.support.fts import fill, marked
 
 CHINESE = [f"在中国{chr(0x4E00 + number)}的人" for number in range(200)]
@@ -69,6 +69,16 @@ BESIDE = {
     "korean": "서울KTX열차",
     "thai": "ใช้redisใน",
     "english": "a Spring of personLocations",
+    "rules": "生成AIの利用規程\n5G対応",
+    "size": "用紙はA4サイズ",
+    "date": "創立記念日は10月3日です",
+    "other date": "会议于3月10日举行",
+    "wide date": "保守は３月１日に実施",
+    "seconds": "ボタンを10秒間押す",
+    "chapter": "第12章では廃棄",
+    "wide name": "型番ＡＢＣ－１２３４を使う",
+    "telephone": "電話は０２－１２３４－５６７８",
+    "mail": "EMAILで送る。DETAILも",
 }
 
 
@@ -90,6 +100,12 @@ def texts(build: FtsBuild) -> dict[str, str]:
         ("ktx", {"korean": ["KTX"]}),
         ("redis ", {"thai": ["redis"]}),
         ("ring 框架 ", {"structure": ["ring", "框架"], "framework": ["框架"]}),
+        ("AI", {"rules": ["AI"]}),
+        ("ai ", {"rules": ["AI"]}),
+        ("5G ", {"rules": ["5G"]}),
+        ("ＡＩ ", {"rules": ["AI"]}),
+        ("A4 ", {"size": ["A4"]}),
+        ("ABC-1234 ", {"wide name": ["ＡＢＣ－１２３４"]}),
     ],
 )
 def test_word_ends_at_another_script(
@@ -102,6 +118,38 @@ def test_word_ends_at_another_script(
     assert {texts[id]: marked(pieces) for id, pieces in shown.items()} == found
     for id, pieces in shown.items():
         assert "".join(piece.text for piece in pieces) == BESIDE[texts[id]]
+
+
+@pytest.mark.parametrize(
+    ("typed", "first"),
+    [
+        ("10月3日", "date"),
+        ("１０月３日", "date"),
+        ("3月10日", "other date"),
+        ("3月1日", "wide date"),
+        ("10秒", "seconds"),
+        ("第12章", "chapter"),
+        ("A4サイズ", "size"),
+        ("10月3日の創立記念日", "date"),
+    ],
+)
+def test_words_joined_to_runs_rank_above_their_parts(
+    reader: FtsReader, texts: dict[str, str], typed: str, first: str
+) -> None:
+    assert texts[reader.search(typed)[0].id] == first
+
+
+def test_sorted_search_finds_short_words_beside_another_script(reader: FtsReader, texts: dict[str, str]) -> None:
+    for typed, found in (("AI", ["rules"]), ("5G 利用", ["rules"]), ("10月3日", ["date", "other date"])):
+        hits = reader.search(typed, sort=Sort("year"))
+        assert sorted(texts[hit.id] for hit in hits) == found
+
+
+def test_match_in_the_text_is_marked_if_the_title_has_the_word_too(build: FtsBuild, reader: FtsReader) -> None:
+    one = family("rules", ["生成AIの利用規程"], title="AI rules")
+    build.replace([one])
+    [id] = [document.id for document in one.documents]
+    assert marked(reader.snippets("AI", [id])[id]) == ["AI"]
 
 
 def test_snippet_is_around_the_word_itself(build: FtsBuild, reader: FtsReader) -> None:

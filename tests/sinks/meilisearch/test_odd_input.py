@@ -68,6 +68,32 @@ def test_words_between_signs_are_found(sink: MeilisearchSink) -> None:
         assert len(reader.search(word, 10)) == 1, word
 
 
+@pytest.mark.parametrize(
+    ("typed", "first"),
+    [
+        ('"夏季休業"', "holidays"),
+        ('"機密情報"', "secret"),
+        ('"機密情報" 規程', "secret"),
+        ('"机密信息"', "chinese"),
+        ("2026年8月15日", "holidays"),
+    ],
+)
+def test_japanese_and_chinese_phrases_and_dates_are_found(sink: MeilisearchSink, typed: str, first: str) -> None:
+    """Meilisearch takes a query without kana for Chinese, and divides it into other words than a Japanese text."""
+    texts = {
+        "other": "毎月の年次報告は日曜日です",
+        "holidays": "2026年8月15日は夏季休業です。",
+        "secret": "規程を定めました。機密情報は入力しないこと。",
+        "chinese": "使用AI工具时请勿输入机密信息。",
+    }
+    families = [family(name, [text], metadata={"language": "x"}) for name, text in texts.items()]
+    reader = sink.reader(build_id_of(build_of(sink, families)))
+    hit = reader.search(typed, 10)[0]
+    assert [one.text for one in reader.get([hit.id])] == [texts[first]]
+    assert reader.snippets(typed, [hit.id])
+    assert reader.facets(typed, ["language"])["language"]
+
+
 @pytest.mark.parametrize(("typed", "hits"), [("🚀", 1), ("$100", 1), ("©", 1), ("🐈", 0), ("", 41)])
 def test_query_with_searchable_text_is_recognised(zebras: MeilisearchReader, typed: str, hits: int) -> None:
     assert len(zebras.search(typed, 100)) == hits

@@ -17,6 +17,8 @@ from chunksink.sinks.meilisearch.query_words import beginning_with_each, each_wo
         ("dry-run: e-mail ", ["dry", "run", "e", "mail"]),
         ("हिन्दी भाषा ", ["हिन्दी", "भाषा"]),
         ("สวัสดี re\u0301sume\u0301, 🎉 (५५) ", ["สวัสดี", "re\u0301sume\u0301", "🎉", "५५"]),
+        ("2026年8月15日 ", ["2026", "年", "8", "月", "15", "日"]),
+        ("生成AI ", ["生成", "AI"]),
         ('"the cat" dog ', ['"the cat" dog', '"the cat"']),
         ('dog "the cat" boa ', ['dog "the cat"', '"the cat" boa', '"the cat"']),
     ],

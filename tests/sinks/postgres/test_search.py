@@ -198,6 +198,7 @@ def test_a_misspelt_word_is_replaced_by_one_that_the_tenant_has(postgres_server:
         ("mu\u0308sli ", "Das Müsli " + "ist weit weg " * 30, ["Müsli"]),
         ("がくせい", "大学のがくせいです", ["がくせい"]),
         ("lodz thingvellir ", "Łódź, Þingvellir", ["Łódź", "Þingvellir"]),
+        ("1275 المحول ", "المحو\u0651ل ١٢٧٥", ["المحو\u0651ل", "١٢٧٥"]),
     ],
 )
 def test_snippets_mark_words_with_accents(
