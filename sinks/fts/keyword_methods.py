@@ -61,7 +61,7 @@ class KeywordMethods(ABC):
             return []
         with self._searching(filters) as search:
             prefixes = {parsed.prefix: parsed.prefix}
-            return [one for one in identifiers if not search.finds(Query((one,), (), prefixes.get(one, "")))]
+            return [one for one in identifiers if not search.finds(Query((one,), (), prefix=prefixes.get(one, "")))]
 
     def facets(
         self,
