@@ -10,10 +10,10 @@ from markdown_it import MarkdownIt
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
-from chunksink.chunkbus.patterns import LETTER
+from chunksink.chunkbus.patterns import INDIC_SIGN, LETTER
 from chunksink.search.link import is_markdown
 from chunksink.sinks.document import Document
-from chunksink.sinks.reader import Piece, marked
+from chunksink.sinks.reader import Piece, after_marks, marked
 
 BEFORE = 90
 """Usually only this many characters precede the first found word, so that a view with few lines shows the word."""
@@ -37,13 +37,16 @@ _DIRECTIVE = re.compile(
     re.MULTILINE,
 )
 """The marker, name and options of a reStructuredText directive. The group is its argument, if that is a text."""
-_SIMPLE_LETTER = r"[^\W_]"
-"""`LETTER` without vowel signs, for found words that are all ASCII. Each search compiles its own pattern, which takes
-ten times as long with `LETTER`."""
-_IS_LETTER = re.compile(LETTER).match
+SPACED_SCRIPTS = r"\0-\u0dff\u1e00-\u1fff"
+"""Most characters of scripts with spaces between words."""
+WORD_LETTER = rf"(?:(?-i:(?=[{SPACED_SCRIPTS}])[^\W_])|{INDIC_SIGN})"
+"""As `LETTER`, but only in these scripts. A word ends where another script begins: 手机iPhone."""
+_LATIN_LETTER = r"(?-i:[0-9A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u1e00-\u1eff])"
+"""For found words that are all ASCII. Each search compiles its own pattern, which takes longer with `WORD_LETTER`."""
+_IS_SPACED = re.compile(f"[{SPACED_SCRIPTS}]").match
+_IS_LETTER = re.compile(WORD_LETTER).match
 _BETWEEN_WORDS = re.compile(rf"(?<={LETTER})(?:(?!{LETTER}).)+(?={LETTER})", re.DOTALL)
-SPACELESS = "\u0e00"  # most letters from here on have no spaces between words
-_LONG_TOKEN = re.compile(rf"[^\s{SPACELESS}-\U0010ffff]{{{_TOKEN + 1},}}")
+_LONG_TOKEN = re.compile(rf"(?:(?!\s)[{SPACED_SCRIPTS}]){{{_TOKEN + 1},}}")
 _MARKUP = re.compile(r"[\s`*#\[\]]+")
 _OBSIDIAN = re.compile(
     r"\A\[![\w-]+\][+-]?[ \t]*"  # the type of a callout
@@ -123,7 +126,7 @@ def pattern_of(snippets: Iterable[Sequence[Piece]]) -> re.Pattern[str]:
     whole = words.get((True, True), set())
     for bounds in words.keys() - {(True, True)}:
         words[bounds] -= whole  # a word that the engine marked as a whole word is not marked inside other words
-    letter = _SIMPLE_LETTER if all(word.isascii() for of_kind in words.values() for word in of_kind) else LETTER
+    letter = _LATIN_LETTER if all(word.isascii() for of_kind in words.values() for word in of_kind) else WORD_LETTER
     before, after = f"(?<!{letter})", f"(?!{letter})"
     patterns = [
         f"{before * begins}(?:{'|'.join(sorted(of_kind, key=len, reverse=True))}){after * ends}"
@@ -219,16 +222,16 @@ def _words_with_bounds(found: Sequence[Piece]) -> Iterator[tuple[bool, str, bool
     for before, piece, after in zip(around, found, around[2:], strict=False):
         if piece.match and piece.text.strip():
             word = r"[\W_]+".join(map(re.escape, _BETWEEN_WORDS.split(piece.text)))
-            begins = not _IS_LETTER(before[-1:]) and piece.text[:1] < SPACELESS
-            ends = not _IS_LETTER(after[:1]) and piece.text[-1:] < SPACELESS
-            yield begins, word, ends
+            begins = not _IS_LETTER(before[-1:]) and _IS_SPACED(piece.text)
+            ends = not _IS_LETTER(after[:1]) and _IS_SPACED(piece.text[-1])
+            yield bool(begins), word, bool(ends)
 
 
 def beginning(text: str, length: int) -> str:
     """The first characters, up to `length`."""
     if len(text) <= length:
         return text
-    start = text[:length]
+    start = text[: after_marks(text, length)]
     words = start.rpartition(" ")[0]
     return f"{words} …" if len(words) > length // 2 else f"{start}…"
 
@@ -237,6 +240,6 @@ def ending(text: str, length: int) -> str:
     """The last characters, up to `length`."""
     if len(text) <= length:
         return text
-    end = text[-length:]
+    end = text[after_marks(text, len(text) - length) :]
     words = end.partition(" ")[2]
     return f"… {words}" if len(words) > length // 2 else f"…{end}"

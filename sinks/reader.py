@@ -1,6 +1,7 @@
 """The interfaces for searching a build, and the filters that all of them support."""
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -146,10 +147,23 @@ class Piece:
     match: bool = False
 
 
+def after_marks(text: str, place: int) -> int:
+    """The next place where a cut splits no character: not before a vowel sign or another combining mark."""
+    while place < len(text) and unicodedata.category(text[place]).startswith("M"):
+        place += 1
+    return place
+
+
 def marked(text: str, matches: Iterable[tuple[int, int]]) -> tuple[Piece, ...]:
-    """The text in pieces. `matches` are the places of the matches, in order."""
-    bounds = [0, *(bound for match in matches for bound in match), len(text)]
-    parts = enumerate(pairwise(bounds))
+    """The text in pieces. `matches` are the places of the matches, in order. Overlapping ones become one piece. Pieces
+    consist of whole characters: a match that begins inside a character is not marked."""
+    bounds = [0]
+    for start, end in matches:
+        if start < bounds[-1]:
+            bounds[-1] = max(bounds[-1], after_marks(text, end))
+        elif after_marks(text, start) == start:
+            bounds += [start, after_marks(text, end)]
+    parts = enumerate(pairwise([*bounds, len(text)]))
     return tuple(Piece(text[start:end], number % 2 == 1) for number, (start, end) in parts if start < end)
 
 

@@ -1,5 +1,6 @@
 """Converts answers into the values that the templates show."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -32,16 +33,18 @@ FACETS = {
     "source_folder": "Folder",
 }
 """The facets of the page, with their labels."""
+_LANGUAGE = re.compile("[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*")
 _VALUES = 40
 _SHOWN_CHARACTERS = 280
 
 
 @dataclass(frozen=True)
 class PlaceView:
-    """The place of a chunk in its source. `href` is set for addresses on the web and, with a `source_url`, for relative
-    ones."""
+    """The place of a chunk in its source. `language` is set if it is a tag by which browsers choose fonts. `href` is
+    set for addresses on the web and, with a `source_url`, for relative ones."""
 
     title: str
+    language: str | None
     path: tuple[str, ...]
     source: str
     href: str | None
@@ -86,7 +89,8 @@ def place_of(document: Document, source_url: str | None) -> PlaceView:
     title = document.title or headed or name_of(source) or document.chunk_id
     headings = document.headings or (section_of(document) or "",)
     path = [heading for heading in headings if heading not in ("", title)]
-    return PlaceView(title, (*path, *_position(document)), source, _href(document, source_url))
+    language = document.language if _LANGUAGE.fullmatch(document.language or "") else None
+    return PlaceView(title, language, (*path, *_position(document)), source, _href(document, source_url))
 
 
 def _href(document: Document, source_url: str | None) -> str | None:

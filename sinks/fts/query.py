@@ -18,15 +18,15 @@ from chunksink.sinks.values import LONE_SURROGATE
 
 # Scripts without spaces between words (Thai, Lao, Tibetan, Myanmar, Khmer, Kana, Han), and Hangul, where particles are
 # attached to words.
-_SPACELESS = (
+SPACELESS = (
     "\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005-\u3007\u3031-\u318f"
     "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uffdc"
     "\U0001b000-\U0001b16f\U00020000-\U000323af"
 )
-RUN = re.compile(f"[{_SPACELESS}]+")
-SPACED = rf"(?:[^\W_{_SPACELESS}]|{INDIC_SIGN})"
+RUN = re.compile(f"[{SPACELESS}]+")
+SPACED = rf"(?:[^\W_{SPACELESS}]|{INDIC_SIGN})"
 """A letter or digit of all other scripts."""
-TOKEN = re.compile(f"{SPACED}+|[{_SPACELESS}]+")
+TOKEN = re.compile(f"{SPACED}+|[{SPACELESS}]+")
 _TOKENS = re.compile(f"(?:{TOKEN.pattern})+")
 
 

@@ -219,7 +219,7 @@ class Search:
         stored = schema.by_id(self._connection, "row, id, spaceless, text", ids)
         rows = [row for row in stored if row["text"] is not None]  # foreign rows may have none
         by_words = self._snippets(query, rows)
-        shown = {row["id"]: by_words.get(row["row"]) or _around(row, query) for row in rows}
+        shown = {row["id"]: _shown(row, by_words.get(row["row"]), query) for row in rows}
         return {id: pieces for id, pieces in shown.items() if any(piece.match for piece in pieces)}
 
     def _snippets(self, query: Query, rows: Sequence[sqlite3.Row]) -> dict[int, tuple[Piece, ...]]:
@@ -238,9 +238,12 @@ class Search:
         return {row: pieces for row, pieces in shown.items() if any(piece.match for piece in pieces)}
 
 
-def _around(row: sqlite3.Row, query: Query) -> tuple[Piece, ...]:
-    """Marks runs, and words beside scripts without spaces."""
+def _shown(row: sqlite3.Row, found: Sequence[Piece] | None, query: Query) -> tuple[Piece, ...]:
+    """Marks runs in addition to the words that FTS5 has `found`; without such words, also words beside scripts without
+    spaces."""
     patterns = [re.escape(run) for run in (*query.runs, *statements.short_runs(query))]
+    if found:
+        return snippets.with_matches(found, patterns)
     if row["spaceless"]:
         patterns += text_patterns.attached_patterns(query)
     return snippets.around(row["text"], patterns)

@@ -5,14 +5,17 @@ import sqlite3
 from collections.abc import Callable, Sequence
 
 from chunksink.sinks.fts.letters import fold
+from chunksink.sinks.fts.query import SPACELESS
 from chunksink.sinks.fts.schema import TEXT_COLUMN, TOKENIZER
-from chunksink.sinks.reader import Piece, marked
+from chunksink.sinks.reader import Piece, after_marks, marked
 
 # Control characters as marks: texts that `ingest` writes have none. In other texts a piece may be marked wrongly.
 _OPEN, _CLOSE = "\x02", "\x03"
 _AROUND = 90  # characters before and after, if words cannot be counted
 _LONG = 20_000  # characters; of a longer text only the best part is shown
 _PART = re.compile(r".{1,2000}(?!\S)|.{2000}", re.DOTALL)  # of a long text, cut between words
+_BORDER = re.compile(f"({_OPEN}[^{SPACELESS}{_CLOSE}]+)([{SPACELESS}][^{_CLOSE}]*){_CLOSE}")
+"""In a match, the border to a script without spaces. For FTS5 such a script continues a word: 1150表示."""
 
 CALL = f"highlight(documents_fts, {TEXT_COLUMN}, char(2), char(3))"
 """Shows the whole text: FTS5's snippet() prefers parts with many of the words, not with the rare ones."""
@@ -20,7 +23,7 @@ CALL = f"highlight(documents_fts, {TEXT_COLUMN}, char(2), char(3))"
 
 def pieces(marked: str | None) -> tuple[Piece, ...]:
     """The pieces of a result of FTS5's snippet() or highlight()."""
-    parts = re.split(f"(?={_OPEN})|(?<={_CLOSE})", marked or "")
+    parts = re.split(f"(?={_OPEN})|(?<={_CLOSE})", _BORDER.sub(rf"\1{_CLOSE}\2", marked or ""))
     texts = ((part.replace(_OPEN, "").replace(_CLOSE, ""), part.startswith(_OPEN)) for part in parts)
     return tuple(Piece(text, is_match) for text, is_match in texts if text)
 
@@ -59,17 +62,29 @@ def around(text: str, patterns: Sequence[str], fold: Callable[[str], str] | None
     With `fold`, patterns are compared with the folded text. `fold` may change ASCII characters only in
     case, and others freely.
     """
-    patterns = sorted(patterns, key=len, reverse=True)
+    # Patterns that begin with a combining mark match only inside characters.
+    patterns = sorted((one for one in patterns if after_marks(one, 0) == 0), key=len, reverse=True)
     plain, places = _folded(text, fold)
     found = next((match for pattern in patterns if (match := re.search(pattern, plain, re.IGNORECASE))), None)
     first = places[found.start()] if found else 0
     start, end = max(0, first - _AROUND), min(len(text), first + _AROUND)
     window = text[start:end]
-    plain, places = _folded(window, fold)
-    matches = re.finditer("|".join(patterns), plain, re.IGNORECASE) if found else ()
-    shown = marked(window, ((places[match.start()], places[match.end()]) for match in matches))
+    shown = _all_marked(window, patterns, fold) if found else (Piece(window),)
     before, after = (Piece("…"),) if start else (), (Piece("…"),) if end < len(text) else ()
     return (*before, *shown, *after)
+
+
+def with_matches(found: Sequence[Piece], patterns: Sequence[str]) -> tuple[Piece, ...]:
+    """Marks the matches of the patterns, too."""
+    if not patterns:
+        return tuple(found)
+    return tuple(part for piece in found for part in ([piece] if piece.match else _all_marked(piece.text, patterns)))
+
+
+def _all_marked(text: str, patterns: Sequence[str], fold: Callable[[str], str] | None = None) -> tuple[Piece, ...]:
+    plain, places = _folded(text, fold)
+    matches = re.finditer(f"(?=({'|'.join(patterns)}))", plain, re.IGNORECASE)  # overlapping ones, too
+    return marked(text, ((places[match.start(1)], places[match.end(1)]) for match in matches))
 
 
 def _folded(text: str, fold: Callable[[str], str] | None) -> tuple[str, Sequence[int]]:

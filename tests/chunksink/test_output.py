@@ -1,5 +1,7 @@
 """Lines for people: they fit the terminal, and shortened lists end with the number of items left out."""
 
+import unicodedata
+
 import pytest
 
 from chunksink.command_line import output
@@ -23,9 +25,27 @@ def test_wrapped_line_continues_below_its_last_column(line: str, indent: int) ->
     assert " ".join(" ".join(lines).split()) == " ".join(line.split())
 
 
+@pytest.mark.parametrize(
+    ("line", "width"),
+    [
+        ("   電池を充電するときは、必ず「付属」のアダプターを使用してください。", 26),
+        ("   배터리를 충전할 때는 반드시 함께 제공된 어댑터를 사용하십시오", 26),
+        ("   เมื่อชาร์จแบตเตอรี่โปรดใช้อะแดปเตอร์ที่ให้มาเท่านั้น", 15),
+    ],
+)
+def test_wrapped_line_of_wide_characters_fits_the_columns(line: str, width: int) -> None:
+    lines = wrapped(line, width, prose=True).split("\n")
+    assert [len(each) - len(each.lstrip()) for each in lines] == [3, *[5] * (len(lines) - 1)]
+    columns = [sum(1 + (char > "\u3000") for char in each if unicodedata.category(char) != "Mn") for each in lines]
+    assert max(columns) <= width
+    assert min(columns[:-1]) > width - 10
+    assert not any(each.strip()[0] in "、。」ี่" or each[-1] in "「เ" for each in lines)
+    assert "".join("".join(lines).split()) == "".join(line.split())
+
+
 def test_wrapped_keeps_long_words_whole_and_pipes_as_they_are() -> None:
-    path = "/a/very/long/path" * 10
-    assert path in wrapped(f"the file {path}", 80).split("\n")[1]
+    for path in ("/a/very/long/path" * 10, "/長い/名前.md" * 10):
+        assert path in wrapped(f"the file {path}", 80).split("\n")[1]
     assert wrapped(LONG, None) == LONG
 
 

@@ -89,6 +89,15 @@ def test_hit_shows_the_unquoted_file_name(quick_shell: Shell) -> None:
     assert "   Verträge & mehr/Büro.md" in quick_shell("search", "boat").out
 
 
+def test_link_to_a_file_shows_the_words_of_its_fragment(quick_shell: Shell) -> None:
+    of_both = {"title": "a", "headings": ["電池の充電"], "mime_type": "text/markdown"}
+    named = {"電池.md": "a cat", "https://example.org/a.md": "another cat"}
+    quick_shell.synced(p1=[source(name, text, **of_both) for name, text in named.items()])
+    out = quick_shell("search", "cat").out
+    assert "   電池.md#電池の充電  (" in out
+    assert "   https://example.org/a.md#%E9%9B%BB" in out
+
+
 def test_search_without_vectors_is_a_keyword_search(built: Shell) -> None:
     """That is no failure, because no sink was configured to have vectors. Only --mode hybrid and semantic report it."""
     ended = built("search", "cat", "--json")

@@ -43,6 +43,21 @@ def test_vowel_signs_are_parts_of_words() -> None:
     assert displayed("‹दान› दाना दून", PLAIN) == pieces("‹दान› दाना दून")
 
 
+def test_word_ends_where_a_script_without_spaces_begins() -> None:
+    words = pattern_of([pieces("ERR-‹1150› means"), pieces("ERR-‹1150›表示"), pieces("‹thế› ‹配置›")])
+    assert snippet((Piece("…"),), document(text="1150表示, 11507, thến配置"), words) == tuple(
+        pieces("‹1150›表示, 11507, thến‹配置›")
+    )
+
+
+def test_texts_are_cut_between_characters() -> None:
+    assert beginning("ที่ที่ที่", 4) == "ที่ที่…"
+    assert ending("ที่ที่ที่", 4) == "…ที่"
+    assert ending("ที่ที่ที่", 6) == "…ที่ที่"
+    assert displayed("อะแดปเ‹ตอ›, รีเตอร์, ตอ", PLAIN) == pieces("อะแดปเ‹ตอ›, รีเ‹ตอ›ร์, ‹ตอ›")
+    assert displayed("‹ตอ› ตอี่", PLAIN) == pieces("‹ตอ› ‹ตอี่›")
+
+
 def test_texts_are_cut_between_words() -> None:
     assert beginning("one two", 7) == ending("one two", 7) == "one two"
     assert beginning("one two three", 9) == "one two …"

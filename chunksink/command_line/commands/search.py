@@ -33,7 +33,7 @@ _MAX_VALUES = 20
 _MAX_NAMED = 3
 """At most this many sources with the same text are named; `--json` lists all."""
 _FRAGMENT_CHARACTERS = 300
-"""Longer fragments of links are cut. Quoting can triple the length of a heading, or more."""
+"""Longer fragments of links are cut."""
 _BOLD, _NORMAL = "\ufdd0", "\ufdd1"
 """Placeholders for the codes of bold text. Lines are wrapped before the codes are inserted, since wrapping counts them
 as text. No text contains a placeholder: `printable` escapes both."""
@@ -160,10 +160,10 @@ def _print_hit(number: int, hit: SearchHit, *, names_tenant: bool) -> None:
     place = f"{hit.locator.get('section', '')} > ".removeprefix(f"{title} > ").removesuffix(" > ")
     click.echo(_bold(f"{_BOLD}{number}. {_line(title, _TITLE_CHARACTERS)}{_NORMAL}  {_line(place, _TITLE_CHARACTERS)}"))
     for document in hit.before:
-        _dim(f"   | {_line(_text(excerpt((), document)))}")
+        _dim(f"   | {_line(_text(excerpt((), document)))}", prose=True)
     click.echo(_bold(f"   {_excerpt(hit)}"))
     for document in hit.after:
-        _dim(f"   | {_line(_text(excerpt((), document)))}")
+        _dim(f"   | {_line(_text(excerpt((), document)))}", prose=True)
     _dim(f"   {_address(hit)}  ({ranks})")
     _dim(f"   chunk {printable(hit.chunk_id)}")
     if hit.fields:
@@ -173,21 +173,21 @@ def _print_hit(number: int, hit: SearchHit, *, names_tenant: bool) -> None:
         _dim(f"   also in {counted(len(names), 'other source')}: {some(names, _MAX_NAMED)}")
 
 
-def _dim(line: str) -> None:
-    click.secho(wrapped(line, columns()), dim=True)
+def _dim(line: str, *, prose: bool = False) -> None:
+    click.secho(wrapped(line, columns(), prose=prose), dim=True)
 
 
 def _bold(line: str) -> str:
-    return wrapped(line.rstrip(), columns()).replace(_BOLD, "\x1b[1m").replace(_NORMAL, "\x1b[0m")
+    return wrapped(line.rstrip(), columns(), prose=True).replace(_BOLD, "\x1b[1m").replace(_NORMAL, "\x1b[0m")
 
 
 def _address(hit: SearchHit) -> str:
-    """The link of a hit. File names are unquoted so that they can be opened. Long fragments are cut."""
+    """The link of a hit. Links to files are unquoted, so that names can be opened. Long fragments are cut."""
     if hit.link is None:
         return printable(hit.source_uri or "")
-    source, mark, fragment = hit.link.partition("#")
-    named = source if urlsplit(source).scheme else unquote(source)
-    return printable(f"{named}#…" if len(fragment) > _FRAGMENT_CHARACTERS else f"{named}{mark}{fragment}")
+    parts = hit.link.partition("#")
+    source, mark, fragment = parts if urlsplit(parts[0]).scheme else map(unquote, parts)
+    return printable(f"{source}#…" if len(fragment) > _FRAGMENT_CHARACTERS else f"{source}{mark}{fragment}")
 
 
 def _excerpt(hit: SearchHit) -> str:

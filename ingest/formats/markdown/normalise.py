@@ -43,7 +43,8 @@ _TRANSFER_ENCODING = re.compile(
 
 TO_UTF8 = (
     "convert it to UTF-8 with iconv -f ENCODING -t UTF-8 OLD > NEW; "
-    "ENCODING is often WINDOWS-1252 for Western European texts"
+    "ENCODING is often WINDOWS-1252 for Western European, WINDOWS-1251 for Cyrillic, CP932 for Japanese, "
+    "GB18030 for Chinese and EUC-KR for Korean texts"
 )
 
 

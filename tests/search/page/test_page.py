@@ -34,11 +34,29 @@ def test_hit_shows_title_place_and_legs(client: TestClient) -> None:
     assert ">Cats</a>" in page
     assert "<mark>sleeps</mark>" in page
     crumbs = (
-        r'class="crumbs">\s*<span dir="auto">Sleep</span><span [^>]*> · </span>\s*<span class="source" dir="auto">docs/'
+        r'class="crumbs">\s*<span dir="auto" lang="en">Sleep</span><span [^>]*> · </span>\s*'
+        r'<span class="source" dir="auto">docs/'
     )
     assert re.search(crumbs, page)
     assert re.search(r'badge words">keyword 1</span>\s*<span class="badge meaning">semantic \d', page)
     assert "<strong>Sources 1 to 10 of 25</strong>" in page
+
+
+def test_texts_have_the_language_of_their_source() -> None:
+    named = [
+        views.place_of(document(language=one), None).language for one in ("ja", "zh-Hant-TW", "Japanese", "", None)
+    ]
+    assert named == ["ja", "zh-Hant-TW", None, None, None]
+
+
+def test_hit_and_passage_have_the_language_of_their_source(client: TestClient) -> None:
+    page = client.get("/?q=sleeps").text
+    assert re.search(r'<h2 [^>]*lang="en"', page)
+    assert re.search(r'<p class="snippet"[^>]*lang="en"', page)
+    passage = client.get(next(link for link in links(page) if link.startswith("/chunk"))).text
+    assert '<ol class="passages" lang="en">' in passage
+    web = client.get("/?q=boat").text
+    assert re.search(r'<p class="snippet"[^>]*lang="de"', web)
 
 
 def test_pages_do_not_change_if_the_installed_files_do(

@@ -1,5 +1,7 @@
 """Scripts without spaces: short runs, and adjoining words of other scripts."""
 
+import re
+
 import pytest
 
 from chunksink.sinks.conformance.samples import family
@@ -157,3 +159,22 @@ def test_snippet_is_around_the_word_itself(build: FtsBuild, reader: FtsReader) -
     build.replace([long])
     [id] = [document.id for document in long.documents]
     assert marked(reader.snippets("ring ", [id])[id]) == ["ring"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "shown"),
+    [
+        ("路由器重启", "修复了‹路由器›反复‹重启›的问题"),
+        ("取り除く", "ほこりを‹取り除›いて"),
+        ("배터리를", "‹배터리›가 부풀거나"),
+        ("1150", "ERR-‹1150›表示通信失败"),
+        ("設定ファイル ABC-1234", "‹ABC-1234›の‹設定ファイル›は"),
+        ("แบตเตอรี่", "อะแดป‹เตอร์›ที่เปลี่ยน"),
+        ("แบตเตอรี", "ชาร์จ‹แบตเตอรี่›ใน"),
+        ("ที่สุด", "รีเซ็ต‹ที่›ด้าน"),
+    ],
+)
+def test_marks_end_where_the_found_characters_end(build: FtsBuild, reader: FtsReader, typed: str, shown: str) -> None:
+    texts = fill(build, {"text": re.sub("[‹›]", "", shown)})
+    [found] = reader.snippets(typed, list(texts)).values()
+    assert "".join(f"‹{piece.text}›" if piece.match else piece.text for piece in found) == shown
