@@ -50,6 +50,8 @@ _CANCEL_AGAIN_SECONDS = 1.0
 """Requests are cancelled again at this interval until they end: a library can swallow a cancellation."""
 _BACKOFF = wait_random_exponential(multiplier=0.25, max=15.0)
 _UNUSABLE_ANSWERS = 2
+_MAX_ANSWER_BYTES = 64 * 2**20
+"""Several times the largest answer: 64 vectors of 8,192 numbers with up to 25 characters."""
 _SHOWN_CHARS = 300
 """How many characters of an endpoint's message are shown."""
 
@@ -154,21 +156,22 @@ class EndpointConnection:
         until = min(until, asyncio.get_running_loop().time() + self._limits.timeout_seconds)
         failure: Exception | None = None
         try:
-            async with asyncio.timeout_at(until):
-                response = await self._client.post(self._address, content=content, headers=headers)
+            posted = self._client.stream("POST", self._address, content=content, headers=headers)
+            async with asyncio.timeout_at(until), posted as response:
+                body = await _body_of(response)
         except (httpx.RequestError, TimeoutError) as error:
             failure = error
         if failure is not None:  # raised here, not above: the client's error may contain the key, and would be chained
             raise self._no_answer(failure, key)
         if response.status_code == 200:
             try:
-                vectors, billed = vectors_in(response.content, expected)
+                vectors, billed = vectors_in(body, expected)
             except (ValueError, RecursionError) as error:
-                answer = message_of(response, key) or "it is empty"
+                answer = message_of(body, key) or "it is empty"
                 raise UnusableAnswer(f"unusable answer ({error}): {answer}") from None
             self._on_billed(billed)
             return vectors
-        message = message_of(response, key)
+        message = message_of(body, key)
         if response.status_code in _TRANSIENT:
             what = f"status {response.status_code}: {message}".removesuffix(": ")
             raise TransientFailure(what, _retry_after(response))
@@ -223,9 +226,19 @@ def checked_url(url: str, what: str = "the endpoint's URL", example: str = "http
     return url.rstrip("/")
 
 
-def message_of(response: httpx.Response, key: str | None) -> str:
+def message_of(body: bytes, key: str | None) -> str:
     """The endpoint's message, without the key, shortened. In this order, since a shortened key would not be found."""
-    return " ".join(_without(key, response.text).split())[:_SHOWN_CHARS]
+    return " ".join(_without(key, body.decode("utf-8", "replace")).split())[:_SHOWN_CHARS]
+
+
+async def _body_of(response: httpx.Response) -> bytes:
+    """The decompressed body. UnusableAnswer if it is too large: a small compressed one could fill the memory."""
+    body = bytearray()
+    async for part in response.aiter_bytes():
+        body += part
+        if len(body) > _MAX_ANSWER_BYTES:
+            raise UnusableAnswer(f"the answer is larger than {_MAX_ANSWER_BYTES:,} bytes")
+    return bytes(body)
 
 
 def _certificate_problem(error: BaseException | None) -> str | None:

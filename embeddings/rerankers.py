@@ -90,7 +90,7 @@ class EndpointReranker:
         except httpx.RequestError as error:
             raise RerankFailed(f"no answer from {self._url} ({type(error).__name__})") from None
         if response.status_code != 200:
-            raise RerankFailed(f"{self._url} answered {response.status_code}: {message_of(response, key)}")
+            raise RerankFailed(f"{self._url} answered {response.status_code}: {message_of(response.content, key)}")
         return _scores_in(response.content, len(texts), self._url)
 
     def close(self) -> None:

@@ -30,6 +30,7 @@ TEXT_LEFT_OUT = "TEXT_LEFT_OUT"
 SOURCE_IN_ANOTHER_FILE = "SOURCE_IN_ANOTHER_FILE"
 FAMILY_INCOMPLETE = "FAMILY_INCOMPLETE"
 IDENTITY_MISMATCH = "IDENTITY_MISMATCH"
+TENANT_MISMATCH = "TENANT_MISMATCH"
 EXTRACTION_FAILED = "EXTRACTION_FAILED"
 EXTRACTION_SKIPPED = "EXTRACTION_SKIPPED"
 
@@ -119,6 +120,10 @@ MEANINGS: dict[str, tuple[str, str]] = {
     IDENTITY_MISMATCH: (
         "an id or an index contradicts the record's other fields",
         "compute it as the format's specification says; the message contains both values",
+    ),
+    TENANT_MISMATCH: (
+        "a record names another tenant than `--tenant`",
+        "correct the record; if its producer may write for every tenant, ingest the file without `--tenant`",
     ),
     EXTRACTION_FAILED: ("the record says that its extraction failed", "correct the source and extract it again"),
     EXTRACTION_SKIPPED: ("the record says that its source was skipped; not a failure", "nothing"),

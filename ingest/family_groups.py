@@ -15,7 +15,7 @@ from chunksink.ingest.codes import FAMILY_INCOMPLETE, RECORD_SUPERSEDED
 from chunksink.ingest.errors import RecordRefused
 from chunksink.ingest.json_records import IsRecord, NumberedRecord, read_records
 from chunksink.ingest.model import Empty, Family, Item, Notice, Source
-from chunksink.ingest.record_fields import ORIGINAL, check, make_chunk
+from chunksink.ingest.record_fields import ORIGINAL, check, make_chunk, refuse_other_tenant
 from chunksink.ingest.spool import Spool
 
 
@@ -87,6 +87,7 @@ def group_records(source: Source, to_draft: Callable[[NumberedRecord], Draft], i
             if isinstance(entry, NumberedRecord):
                 try:
                     draft = to_draft(entry)
+                    refuse_other_tenant(draft.tenant, source.tenant)
                     spool.add(family_key(draft.parent, draft.tenant), (entry.line, encode(draft)))
                     continue
                 except RecordRefused as refusal:

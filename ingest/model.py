@@ -18,8 +18,7 @@ from chunksink.chunkbus.identity import derive_document_id, family_key, parent_i
 class Source:
     """One version of one file to read, and the values that the run puts into all its chunks.
 
-    `checksum` is the hex sha256 of the file's first `size` bytes. `created_at`, `producer` and `tenant` are the run's;
-    a record that names its own tenant keeps it.
+    `checksum` is the hex sha256 of the file's first `size` bytes. `created_at`, `producer` and `tenant` are the run's.
     """
 
     uri: str

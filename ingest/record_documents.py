@@ -68,6 +68,7 @@ def make_family(
     empty: its text may be in fields that are not read.
     """
     origin = document.origin
+    record_fields.refuse_other_tenant(origin.tenant, source.tenant)
     ids: Iterable[str | None] = [None] * len(document.parts)
     if policy.ids_survive_edits:
         texts = (part.text.text for part in document.parts)

@@ -12,6 +12,7 @@ from chunksink.chunkbus.chunk import Canonicalizer, Chunk, Parser, Provenance, R
 from chunksink.chunkbus.errors import NotCanonical
 from chunksink.chunkbus.identity import own_field
 from chunksink.chunkbus.record_checks import examine_line
+from chunksink.ingest.codes import TENANT_MISMATCH
 from chunksink.ingest.errors import RecordRefused
 
 ORIGINAL = "original"
@@ -78,6 +79,13 @@ def tenant_of(record: Mapping[str, Any]) -> str | None:
         if not isinstance(group.get("tenant_id", ""), str | None):
             raise RecordRefused(findings.WRONG_TYPE, f"tenant_id is not a string: {group['tenant_id']!r:.60}")
     return own_field(record, "tenant_id")
+
+
+def refuse_other_tenant(tenant: str | None, run_tenant: str | None) -> None:
+    """Raises RecordRefused if a record is not of the run's tenant: one tenant's file must not write into another."""
+    if run_tenant is not None and tenant != run_tenant:
+        reason = f"its tenant_id is {tenant!r:.80}, but --tenant is {run_tenant!r:.80}"
+        raise RecordRefused(TENANT_MISMATCH, f"{reason}. If its producer may write for every tenant, omit --tenant")
 
 
 def first_string(record: Mapping[str, Any], *paths: str) -> str | None:

@@ -37,17 +37,18 @@ _EMBEDDED = ("iframe", "object", "embed", "video", "audio", "canvas", "svg")
 _NEVER_READ = ("script", "style", "template", "noscript", "button", "rt", "rp", "rtc")
 _SITE_ROLES = ("navigation", "banner", "contentinfo", "search", "menu", "menubar", "dialog", "alertdialog", "doc-toc")
 _AROUND = "ancestor::article|ancestor::section|ancestor::blockquote"
-_PERMALINK = re.compile(r"[\s\u200b\ufe0e]*[¶#§🔗\uf0c1↑]?[\s\u200b\ufe0e]*")
-_CHARSET = re.compile(rb"<(?:meta|\?xml)\b[^>]*?(?:charset|encoding)\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
+_PERMALINK = re.compile(r"[\s\u200b\ufe0e]*+[¶#§🔗\uf0c1↑]?[\s\u200b\ufe0e]*")
+_CHARSET = re.compile(rb"<(?:meta|\?xml)\b[^<>]*?(?:charset|encoding)\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
 # Browsers use these larger character sets instead of the named ones.
 _LARGER = {"iso8859-1": "cp1252", "ascii": "cp1252", "gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932"}
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ue000-\ue002\ufffe\uffff]")
 _END_OF_PAGE = re.compile(r"</(?:body|html)\s*>", re.IGNORECASE)  # browsers also read what follows it
-_PRE_OR_BREAK = re.compile(r"(<pre\b.*?</pre>)|\s*\n\s*", re.DOTALL)
+_PRE_OR_BREAK = re.compile(r"(<pre(?=[\s>/]).*?</pre>)|(?<!\s)\s*\n\s*", re.DOTALL)
 _ESCAPE = "\ue000"
 # Code, which stays; or text that Markdown would read as a tag, an entity, a link or a fence.
 _CODE_OR_MARKUP = re.compile(
-    r"(?s)<(pre|code|kbd|samp)\b.*?</\1>|(?:&lt;(?=[A-Za-z/!?])|&amp;(?=#?\w{1,32};)|\[(?=[^\[\]<]*\][(:])|```|~~~)"
+    r"(?s)<(pre|code|kbd|samp)(?=[\s>/]).*?</\1>|"
+    r"(?:&lt;(?=[A-Za-z/!?])|&amp;(?=#?\w{1,32};)|\[(?=[^\[\]<]*\][(:])|```|~~~)"
 )
 # A mark is the number of a note (a link, or the id of a heading) between two private characters. It keeps the place of
 # the note until the Markdown is parsed.

@@ -37,6 +37,7 @@ _RELATED = ("diagramData", "chart", "notesSlide")
 _NUMBER_FORMAT = re.compile(r"(0{2,99})|(?:#,##)?0(?:\.(0{1,9}))?(?:\\?( ))?%")
 _MAX_FORMATTED = 10**12  # larger numbers are shown as they are stored
 _MAX_WORKBOOK_BYTES = 2 * 2**30
+_MAX_ROWS = 2**20  # of a sheet in Excel; openpyxl adds an empty row for each number that is missing
 _MAX_SIZE = 64 * 2**20  # of a workbook; each cell counts as 64 plus its characters
 
 
@@ -119,7 +120,7 @@ class PptxFormat(DocumentFormat):
             _count_parts(archive, r"ppt/(comments)/.+\.xml", left_out)
             slides = {id_: path for id_, _, path in _relations(archive, _PRESENTATION)}
             ids = [id_ for slide in _parse_xml(archive.read(_PRESENTATION)).iter("{*}sldId") for id_ in slide.values()]
-            paths = [slides[id_] for id_ in ids if id_ in slides]
+            paths = dict.fromkeys(slides[id_] for id_ in ids if id_ in slides)
             parts = [part for number, path in enumerate(paths, 1) for part in _slide(archive, number, path, left_out)]
             document, places = build_document(parts)
             return _with_core_properties(document, archive), places
@@ -149,7 +150,7 @@ def _slide(archive: ZipFile, number: int, path: str, left_out: Counter[str]) -> 
             title = one_line(text)
         elif text:
             parts.append(Part(text, place=number))
-    related = [(kind, other) for _, kind, other in _relations(archive, path) if kind in _RELATED]
+    related = {(kind, other) for _, kind, other in _relations(archive, path) if kind in _RELATED}
     for kind, other in sorted(related):
         if text := _text(_parse_xml(archive.read(other))):
             parts.append(Part(f"Notes:\n{text}" if kind == "notesSlide" else text, place=number))
@@ -193,9 +194,10 @@ def _sheets(book: Any, left_out: Counter[str]) -> Iterator[Part]:
         yield Part(sheet.title, level=1, place=sheet.title)
         sheet.reset_dimensions()  # the size that a file states may be wrong
         rows: list[list[str]] = []
-        for row in chain(sheet.iter_rows(), [()]):
+        for number, row in enumerate(chain(sheet.iter_rows(max_row=_MAX_ROWS + 1), [()])):
             cells = list(map(_shown, row))
             size += sum(len(cell) + 64 for cell in cells if cell)
+            left_out["rows beyond the limit"] += number > _MAX_ROWS
             if rows and not any(cells):
                 columns = (column for column in zip_longest(*rows, fillvalue="") if any(column))
                 yield Part(_markdown_table(zip(*columns, strict=True)), is_table=True, place=sheet.title)
@@ -255,7 +257,7 @@ class EpubFormat(DocumentFormat):
             items = {item.get("id"): item for item in texts if "nav" not in item.get("properties", "")}
             spine = [items[each.get("idref")] for each in package.iter("{*}itemref") if each.get("idref") in items]
             paths = (posixpath.join(posixpath.dirname(path), unquote(item.get("href", ""))) for item in spine)
-            chapters = list(map(posixpath.normpath, paths))
+            chapters = dict.fromkeys(map(posixpath.normpath, paths))
             if (encryption := "META-INF/encryption.xml") in archive.namelist():  # fonts may be encrypted
                 references = _parse_xml(archive.read(encryption)).iter("{*}CipherReference")
                 if not {unquote(each.get("URI", "")) for each in references}.isdisjoint(chapters):
@@ -303,5 +305,5 @@ def _with_core_properties(document: Structure, archive: ZipFile) -> Structure:
 def _count_parts(archive: ZipFile, pattern: str, left_out: Counter[str]) -> None:
     """Counts the parts whose names match the pattern and that contain words, by the pattern's group."""
     found = ((match[1], name) for name in set(archive.namelist()) if (match := re.fullmatch(pattern, name)))
-    texts = ((what, re.sub(rb"<[^>]*>", b"", archive.read(name)).decode("utf-8", "replace")) for what, name in found)
+    texts = ((what, re.sub(rb"<[^<>]*>", b"", archive.read(name)).decode("utf-8", "replace")) for what, name in found)
     left_out.update(what for what, text in texts if re.search(r"[^\W\d_]", text))

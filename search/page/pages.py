@@ -1,15 +1,17 @@
 """The pages for people: search, a passage with its context, status, and signing in."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from chunksink.search.answer import Answer
+from chunksink.search.access import Access
+from chunksink.search.answer import Answer, Surrounded
 from chunksink.search.explanation import facts, value_text
 from chunksink.search.facets import IN_EVERY_DOCUMENT
 from chunksink.search.page import views
@@ -24,6 +26,7 @@ from chunksink.sinks.document import CUSTOM
 
 TEMPLATES = Path(__file__).with_name("templates")
 _FORM_BYTES = 8192
+_FORM_SECONDS = 10.0
 
 
 def environment() -> Environment:
@@ -118,16 +121,17 @@ class HtmlPages:
     async def chunk(self, request: Request) -> Response:
         caller = caller_of(request)
         chunk_id = request.query_params.get("id", "")
-        form, found, problem = SearchForm(), None, None
+        form, shown, problem = SearchForm(), None, None
         try:
             form = read(request.query_params.multi_items(), strict=False, default_mode=self._site.default_mode)
             access = caller.access(form.tenant, required=self._site.tenants_required)
-            found = await self._workers.do(self._site.service.get, chunk_id, access, form.context, form.q)
+            shown = await self._workers.do(self._shown, chunk_id, access, form)
         except Exception as error:
             problem = self._site.problem(error, caller)
-        if found is None:
+        if shown is None:
             problem = problem or HttpProblem(404, "This passage does not exist, or no longer exists.")
             return self._page("message.html", caller, problem.status, title="No passage", problem=problem)
+        found, passages = shown
         wider = min(form.context + 3, MAX_CONTEXT)
         whole = len(found.before) < form.context and len(found.after) < form.context
         return self._page(
@@ -135,10 +139,16 @@ class HtmlPages:
             caller,
             place=views.place_of(found.document, self._site.source_url),
             form=form,
-            passages=views.passages(found),
+            passages=passages,
             back=None if form.is_empty else form.url(context=0),
             wider=None if whole or wider == form.context else views.chunk_url(chunk_id, form, wider),
         )
+
+    def _shown(
+        self, chunk_id: str, access: Access, form: SearchForm
+    ) -> tuple[Surrounded, list[views.PassageView]] | None:
+        found = self._site.service.get(chunk_id, access, form.context, form.q)
+        return None if found is None else (found, views.passages(found))
 
     async def status(self, request: Request) -> Response:
         """Only for callers who may see all tenants: it names sources and counts everybody's documents."""
@@ -200,12 +210,16 @@ class HtmlPages:
 
 
 async def _form(request: Request) -> dict[str, str]:
-    """The fields of a small form; a larger body is not read."""
+    """The fields of a small form. None of a larger body, or of one that does not arrive completely in time."""
     body = b""
-    async for part in request.stream():
-        body += part
-        if len(body) > _FORM_BYTES:
-            return {}
+    try:
+        async with asyncio.timeout(_FORM_SECONDS):
+            async for part in request.stream():
+                body += part
+                if len(body) > _FORM_BYTES:
+                    return {}
+    except (TimeoutError, ClientDisconnect):
+        return {}
     try:
         fields = parse_qs(body.decode("utf-8", "replace"), max_num_fields=20)
     except ValueError:

@@ -363,6 +363,6 @@ def test_failure_without_retry_after_is_no_wait(server: Server, monkeypatch: pyt
 
     encoder = patient(server)
     monkeypatch.setattr("chunksink.embeddings.connection._BACKOFF", wait_fixed(99))
-    monkeypatch.setattr(httpx.AsyncClient, "post", breaks)
+    monkeypatch.setattr(httpx.AsyncClient, "send", breaks)
     with pytest.raises(EndpointUnavailable, match="ReadError: no complete answer"):
         encoder.encode(["a"])

@@ -1,5 +1,6 @@
 """The endpoint encoder against a real HTTP server on loopback: good answers, faults and refusals."""
 
+import gzip
 import socket
 import threading
 import time
@@ -90,6 +91,22 @@ def test_missing_server_is_reported_as_unavailable() -> None:
     with pytest.raises(EndpointUnavailable, match=r"failed.*; is it running, and is the setting `endpoint`"):
         connect_to(url, first_deadline_seconds=1.5)
     assert time.monotonic() - started < 15
+
+
+def test_answer_that_is_too_large_is_not_read(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    def padded(body: dict[str, Any]) -> Answer:
+        code, _, content = good(body)
+        return code, {"content-encoding": "gzip"}, gzip.compress(content + b" " * 10**7)
+
+    encoder = connect(server)
+    server.next = [padded]
+    assert len(encoder.encode(["a"])) == 1
+    monkeypatch.setattr("chunksink.embeddings.connection._MAX_ANSWER_BYTES", 10**6)
+    server.requests.clear()
+    server.next = [padded, padded]
+    with pytest.raises(EndpointUnavailable, match="1,000,000 bytes"):
+        encoder.encode(["a"])
+    assert len(server.requests) == 2
 
 
 @pytest.mark.parametrize("code", [301, 401, 403, 404, 405])

@@ -172,7 +172,7 @@ def test_chunks_when_the_run_has_a_tenant_get_it_and_ids_of_their_own(tmp_path: 
     assert chunk["chunk_id"] != "c-0"
     assert chunk["original"] == {"original": "theirs", "chunk_id": "c-0"}
     assert chunk["hashes"]["chunk_object_hash"] == chunk_object_hash(chunk)
-    assert read_one(tmp_path, canonical_chunk(tenant_id="emca"), "acme")["chunk_id"] == "c-0"
+    assert read_one(tmp_path, canonical_chunk(tenant_id="acme"), "acme")["chunk_id"] == "c-0"
     assert read_one(tmp_path, markdown_chunk(), "acme")["chunk_id"] == "doc-7-0"
     for record in (markdown_chunk(tenant_id=None), recorder_chunk(), structural_chunk()):
         without, named = read_one(tmp_path, record), read_one(tmp_path, record, "acme")

@@ -234,8 +234,8 @@ def test_tenant_when_in_any_table_is_found(tmp_path: Path, besides: Any) -> None
 @pytest.mark.promise(11)
 def test_ids_when_tenants_differ_differ(tmp_path: Path) -> None:
     other = framework_chunk(0, metadata={"source": "docs/cat.md", "tenant_id": "other"})
-    found = [read(tmp_path, record, tenant="acme")[0][0] for record in (framework_chunk(0), other)]
-    found += read(tmp_path, framework_chunk(0))[0]
+    found = read(tmp_path, framework_chunk(0), tenant="acme")[0]
+    found += [read(tmp_path, record)[0][0] for record in (other, framework_chunk(0))]
     assert [chunk.get("tenant_id") for chunk in found] == ["acme", "other", None]
     assert len({chunk["chunk_id"] for chunk in found}) == len({chunk["document_id"] for chunk in found}) == 3
 

@@ -1,6 +1,7 @@
 """Broken, encrypted and oversized files and missing libraries are failures of their file; nothing is printed."""
 
 from importlib import metadata
+from time import process_time
 
 import pytest
 from hypothesis import given, settings
@@ -69,6 +70,24 @@ def test_file_that_is_too_large_or_deep_fails(monkeypatch: pytest.MonkeyPatch) -
         read(HtmlFormat(), b"x" * 101)
     with pytest.raises(SourceFailed, match="larger than"):
         read(MarkdownFormat(), b"x" * 101)
+
+
+@pytest.mark.parametrize(
+    ("format_", "data", "text"),
+    [
+        (HtmlFormat, b"<p>a" + b"<pre-x></pre-x>" * 10_000, "a"),
+        (HtmlFormat, b"<p>a" + b" " * 200_000 + b"b", "a b"),
+        (HtmlFormat, b"<p>a<a href='#b'>" + b" " * 100_000 + b"b</a>", "a b"),
+        (HtmlFormat, b"<p>a" + b"<meta " * 10_000 + b"\xff", "a"),
+        (DocxFormat, docx(paragraph("a"), {"word/comments1.xml": "<" * 300_000}), "a"),
+    ],
+    ids=["tags", "spaces", "link", "charset", "comments"],
+)
+def test_long_odd_file_is_read_quickly(format_: type[Format], data: bytes, text: str) -> None:
+    """In under a second. If the time were quadratic, it would be five seconds or more."""
+    begun = process_time()
+    assert read(format_(), data).text == text
+    assert process_time() - begun < 3
 
 
 @pytest.mark.parametrize(

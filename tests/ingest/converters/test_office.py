@@ -118,6 +118,20 @@ def test_rows_beyond_limit_are_counted(book: Any, monkeypatch: pytest.MonkeyPatc
     assert (found.codes, found.notices[0].reason) == (["PARTS_LEFT_OUT"], "left out: rows beyond the limit (5)")
 
 
+def test_row_that_no_sheet_can_have_is_counted(book: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    book.active["A1"], book.active["A20"] = "first", "last"
+    for limit, codes in ((20, []), (19, ["PARTS_LEFT_OUT"]), (9, ["PARTS_LEFT_OUT"])):
+        monkeypatch.setattr("chunksink.ingest.formats.office._MAX_ROWS", limit)
+        assert sheets(book).codes == codes
+
+
+def test_slide_or_chapter_that_is_listed_again_is_read_once() -> None:
+    listed = '<p:sldIdLst><p:sldId r:id="s1"/><p:sldId r:id="s1"/></p:sldIdLst>'
+    presentation = f'<p:main xmlns:p="p" xmlns:r="r">{listed}</p:main>'
+    assert slides(pptx(shape("once"), parts={"ppt/presentation.xml": presentation})).text == "Slide 1\n\nonce"
+    assert read(EpubFormat(), epub({"a.xhtml": "<p>once</p>", "./a.xhtml": ""}), "a.epub").text == "once"
+
+
 def test_sheet_whose_cells_are_far_apart_is_small(book: Any) -> None:
     book.active["A1"], book.active["XFD1048576"] = "first", "last"
     assert sheets(book).text.split() == ["Sheet", "|", "first", "|", "|", "---", "|", "|", "last", "|", "|", "---", "|"]

@@ -175,7 +175,7 @@ def test_read_when_tenants_differ_gives_them_different_ids(tmp_path: Path) -> No
         assert len({chunk[name] for chunk in chunks}) == 3
     assert len({project_family([chunk])[0].parent_id for chunk in chunks}) == 3
     assert (chunks[1]["tenant_id"], chunks[1]["original"]["id"]) == ("acme", chunks[0]["chunk_id"])
-    [[named]], _ = read_lines(FORMAT, tmp_path, [ir_record(tenant_id="acme")], "emca")
+    [[named]], _ = read_lines(FORMAT, tmp_path, [ir_record(tenant_id="acme")], "acme")
     assert named["chunk_id"] == chunks[1]["chunk_id"]
 
 

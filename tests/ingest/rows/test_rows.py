@@ -243,7 +243,8 @@ def test_given_names_replace_the_usual_ones(tmp_path: Path) -> None:
 
 @pytest.mark.promise(11)
 def test_tenants_are_apart(tmp_path: Path) -> None:
-    ours, theirs = families(read_rows(tmp_path, WHALES, WHALES | {"tenant_id": "theirs"}, tenant="ours"))
+    ours = chunks_of(tmp_path, WHALES, tenant="ours")
+    theirs = chunks_of(tmp_path, WHALES | {"tenant_id": "theirs"})
     assert (ours[0]["tenant_id"], theirs[0]["tenant_id"]) == ("ours", "theirs")
     assert ours[0]["chunk_id"] != theirs[0]["chunk_id"]
     about = {"tenant_id": None, "metadata": {"tenant_id": "inner"}}

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import threading
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
@@ -11,7 +12,7 @@ from urllib.parse import parse_qsl
 import pytest
 from starlette.testclient import TestClient
 
-from chunksink.search.answer import Answer, hit_of
+from chunksink.search.answer import Answer, Surrounded, hit_of
 from chunksink.search.facets import IN_EVERY_DOCUMENT
 from chunksink.search.fusion import Share
 from chunksink.search.legs import Legs
@@ -70,6 +71,25 @@ def test_pages_do_not_change_if_the_installed_files_do(
         for path, code in {"/?q=cat": 200, "/status": 200, "/nowhere": 404}.items():
             answer = client.get(path)
             assert (answer.status_code, "<html" in answer.text) == (code, True)
+
+
+def test_passages_are_rendered_in_a_worker_and_long_ones_as_plain_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads = []
+
+    def noted(found: Surrounded) -> list[views.PassageView]:
+        threads.append(threading.current_thread().name)
+        return rendered(found)
+
+    rendered = views.passages
+    monkeypatch.setattr(views, "passages", noted)
+    long = family("a.md", "cat *one*", "*two* " + "[" * 500_000)
+    with client_over(tmp_path, [long]) as client:
+        (address,) = {link for link in links(client.get("/?q=cat").text) if link.startswith("/chunk")}
+        page = client.get(f"{address}&context=1").text
+    assert ("<em>one</em>" in page, "*two* [[" in page) == (True, True)
+    assert [name.partition("_")[0] for name in threads] == ["answers"]
 
 
 def test_snippet_of_a_text_without_spaces_begins_before_the_match() -> None:

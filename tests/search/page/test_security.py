@@ -2,16 +2,18 @@
 
 import logging
 import re
+import socket
 from collections.abc import Iterator
 
 import pytest
 from starlette.testclient import TestClient
 
 from chunksink.search.legs import Legs
+from chunksink.search.page import pages
 from chunksink.search.page.app import make_app
 from chunksink.search.page.callers import Caller, Sessions, Tokens
 from chunksink.search.page.security import HEADERS, Hosts
-from tests.search.page.support import LegAnswers, bearer, client_of, site_over
+from tests.search.page.support import LegAnswers, bearer, client_of, served, site_over
 
 CANARY = "canary-41bd"
 TOKEN = "canary-token-5d1f"
@@ -96,6 +98,21 @@ def test_sign_in_sets_a_session_and_sign_out_ends_it(guarded: TestClient) -> Non
     session = guarded.cookies["chunksink"]
     guarded.post("/sign-out")
     assert guarded.get("/?q=cat", headers={"Cookie": f"chunksink={session}"}).status_code == 401
+
+
+def test_sign_in_that_does_not_arrive_completely_ends(
+    legs: Legs, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with served(make_app(site_over(LegAnswers(legs), tokens={TOKEN: "*"}))) as address:
+        host, _, port = address.removeprefix("http://").partition(":")
+        begun = f"POST /sign-in HTTP/1.1\r\nHost: {host}\r\nContent-Length: 99\r\n\r\ntoken={TOKEN}".encode()
+        with socket.create_connection((host, int(port))) as aborted:
+            aborted.sendall(begun)
+        monkeypatch.setattr(pages, "_FORM_SECONDS", 0.2)
+        with socket.create_connection((host, int(port)), timeout=9) as unfinished:
+            unfinished.sendall(begun)
+            assert unfinished.recv(99).startswith(b"HTTP/1.1 401")
+    assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
 @pytest.mark.parametrize(("proto", "secure"), [(None, False), ("http", False), ("https", True)])
