@@ -36,7 +36,7 @@ _TYPES: dict[FieldType, tuple[Read, str]] = {
     "string": (values.label, "a string or a number"),
     "number": (values.number, "a number of up to 15 digits"),
     "boolean": (values.flag, "true or false, yes or no, 1 or 0"),
-    "datetime": (values.moment, "a date or time (ISO 8601 or as in e-mail), a year, a month, or seconds since 1970"),
+    "datetime": (values.moment, "ISO 8601, a date with an English month, a year, a month, or seconds since 1970"),
     "strings": (values.members, "a list of strings, or one string"),
 }
 """How a value is read, and what it must be."""
@@ -64,7 +64,8 @@ class CustomField:
         raw: Any = record
         for key in self.keys:
             if isinstance(raw, list):
-                raw = [one[key] for one in raw if isinstance(one, dict) and key in one]
+                found = [one[key] for one in raw if isinstance(one, dict) and key in one]
+                raw = [member for one in found for member in (one if isinstance(one, list) else [one])]
             else:
                 raw = raw.get(key) if isinstance(raw, dict) else None
         if self.options.type == "string" and not self.is_label:

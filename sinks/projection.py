@@ -12,7 +12,7 @@ from chunksink.sinks.custom_fields import NO_FIELDS, FieldSet
 from chunksink.sinks.document import Document, document_hash
 from chunksink.sinks.fields import PROJECTION, FieldRule, Values, values_by_path
 
-PROJECTION_VERSION = 10
+PROJECTION_VERSION = 11
 """Increase it if documents would come out differently: then a sync projects all chunks again and writes what differs.
 A change of `title_and_headings` also needs a migration of the catalog, which stores hashes of title and headings."""
 

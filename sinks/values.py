@@ -31,7 +31,8 @@ _NUMBER = re.compile(r"[+-]?[0-9]{1,30}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,3})?")
 _MONTH = re.compile("([0-9]{4})(?:-([0-9]{2}))?")
 _DAY = re.compile("(19|2[01])[0-9]{6}")
 _SECONDS = re.compile(r"-?(?:[0-9]{9,11}(?:\.[0-9]{1,9})?|[0-9]{13})")
-_HALF_OF_DAY = re.compile(r"(.*\d)\s?([AP])M", re.IGNORECASE)
+_HALF_OF_DAY = re.compile(r"(.*\d)\s*([AP])\.?M\b\.?(.*)", re.IGNORECASE | re.DOTALL)
+_OF_ZONE = re.compile("[-+a-z]", re.IGNORECASE)
 _YEAR = re.compile(r"\s*(\d{4})(?!\d)")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")  # two characters or more: C: is a drive
 _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
@@ -241,10 +242,13 @@ def moment(value: Any) -> int | None:
 
 
 def _date_in_words(text: str) -> datetime:
-    """Also `01/Mar/24 9:14 PM` and `1 Mar 2024`. Raises ValueError."""
+    """Also `01/Mar/24 9:14 PM` and `1 Mar 2024`. Raises ValueError, also for an unknown zone."""
     half = _HALF_OF_DAY.fullmatch(text)
-    text = (half[1] if half else text).replace("/", " ")
+    text = (half[1] + half[3] if half else text).replace("/", " ")
     found = parsedate_to_datetime(text if ":" in text else f"{text} 0:00")
+    is_zone_unknown = found.tzinfo is None and _OF_ZONE.search(text.removesuffix("-0000").partition(":")[2])
+    if is_zone_unknown or (half and found.hour > 12):
+        raise ValueError(text)
     return found.replace(hour=found.hour % 12 + 12 * (half[2] in "Pp")) if half else found
 
 

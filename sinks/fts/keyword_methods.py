@@ -60,8 +60,8 @@ class KeywordMethods(ABC):
         if not (identifiers := identifiers_of(parsed)):
             return []
         with self._searching(filters) as search:
-            prefixes = {parsed.prefix: parsed.prefix}
-            return [one for one in identifiers if not search.finds(Query((one,), (), prefix=prefixes.get(one, "")))]
+            queries = {one: Query((one,), (), prefix=one if one == parsed.prefix else "") for one in identifiers}
+            return [one for one, query in queries.items() if not search.finds(query)]
 
     def facets(
         self,

@@ -57,6 +57,7 @@ _DIGIT = re.compile(r"\d")
 _YEAR = re.compile("(?:19|20)[0-9]{2}")
 _MAX_WORDS_FOR_COMPOUNDS = 8
 _MAX_IDENTIFIERS = 8  # a pasted log may have hundreds
+_ONE_NAME = re.compile(rf"(?:[\w.\u2010-\u2015-]|{INDIC_SIGN})+")
 _LONG_PART = 3  # of a name like E-417; shorter parts are not distinctive
 
 # Lucene's list for English, and the words of questions.
@@ -163,9 +164,10 @@ def names_of(query: Query) -> list[str]:
 
 def identifiers_of(query: Query) -> list[str]:
     """The first names, and words with underscores: no other word has their meaning. Not those in phrases, because every
-    hit contains the phrases."""
+    hit contains the phrases. Not `main.py:120` or `max_size=300`: texts may have such parts apart."""
     words = dict.fromkeys([*names_of(query), *(word for word in query.words if "_" in word)])
-    return [word for word in words if not any(word in phrase for phrase in query.phrases)][:_MAX_IDENTIFIERS]
+    names = filter(_ONE_NAME.fullmatch, words)
+    return [name for name in names if not any(name in phrase for phrase in query.phrases)][:_MAX_IDENTIFIERS]
 
 
 def _joined(token: str) -> list[str]:

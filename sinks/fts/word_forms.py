@@ -19,7 +19,8 @@ _WITH_PREFIXES = (
     (re.compile("(?:[وب]?ال|لل)?([ء-ي]{3,})"), ("", "ال", "وال", "بال", "لل", "و")),
     (re.compile("ה?([א-ת]{3,})"), ("", *"הבלומש", "וה")),
 )
-"""Arabic and Hebrew write the article, and some short words such as *and*, together with the next word."""
+"""Arabic and Hebrew write the article, and some short words such as *and*, together with the next word. A word may also
+begin with the letters of an article, so the prefixes are tried with and without them."""
 _HALF_WIDE = re.compile("[\uff66-\uffdc]")
 _VERSION = re.compile(r"\W*(v?)(\d+(?:\.\d+)+)\W*", re.IGNORECASE)
 _NAME = re.compile("((?![adimosty]\\d)[^\\W\\d_]+)([-\u2010-\u2015]?)(\\d+)")
@@ -43,7 +44,7 @@ def spellings(term: str) -> tuple[str, ...]:
         forms.append(f"{letters}{digits}" if hyphen else f"{letters} {digits}")
     for word, prefixes in _WITH_PREFIXES:
         if found := word.fullmatch(plain):
-            forms += [prefix + found[1] for prefix in prefixes]
+            forms += [prefix + base for base in (found[1], plain) for prefix in prefixes]
     return (term, *(form for form in dict.fromkeys(forms) if form != term.lower()))
 
 

@@ -223,8 +223,14 @@ class MeilisearchReader:
         """A document with all parts of an identifier counts as having it."""
         parsed = parse(query)
         typed = {one: one if one == parsed.prefix else f"{one} " for one in identifiers_of(parsed)}
-        questions = {one: {"q": rows.sendable(text), "matchingStrategy": "all"} for one, text in typed.items()}
-        return [one for one, question in questions.items() if not self._hits(question, 1, filters, every=True)]
+        questions = [{"q": rows.sendable(text), "matchingStrategy": "all"} for text in typed.values()]
+        answers = self._ask([_scored(filters) | question | {"limit": 1} for question in questions])
+        return [
+            one
+            for one, question, answer in zip(typed, questions, answers, strict=True)
+            if not any(_is_right(hit, filters) for hit in answer["hits"])
+            and not (answer["hits"] and self._hits(question, 1, filters, every=True))  # other hits may pass
+        ]
 
     def sources(self, filters: Sequence[Filter], limit: int) -> list[str]:
         return [hit.parent_id for hit in self._hits({"q": ""}, limit, filters, every=False)]

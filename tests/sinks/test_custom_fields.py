@@ -92,6 +92,14 @@ def values(**metadata: Any) -> dict[str, Any]:
         ({"datetime": "1769817600.100014"}, {"datetime": 1769817600}),
         ({"datetime": "31/Jan/26 12:00 AM"}, {"datetime": 1769817600}),
         ({"datetime": "Jan 30, 2026 11:59 pm"}, {"datetime": 1769817540}),
+        ({"datetime": "31/Jan/26 1:00 AM +0100"}, {"datetime": 1769817600}),
+        ({"datetime": "30 Jan 2026 7:00 p.m. EST"}, {"datetime": 1769817600}),
+        ({"datetime": "30 Jan 2026 12:00 PM"}, {"datetime": 1769774400}),
+        ({"datetime": "31 Jan 2026 00:00 -0000"}, {"datetime": 1769817600}),
+        ({"datetime": "31 Jan 2026 13:14 AM"}, {}),
+        ({"datetime": "31 Jan 2026 9:14 CET"}, {}),
+        ({"datetime": "31 Jan 2026 9:14 +01:00"}, {}),
+        ({"datetime": "31 Jan 2026 9:14 AM PM"}, {}),
         ({"datetime": "31 January 2026"}, {"datetime": 1769817600}),
         ({"datetime": "31 January"}, {}),
         ({"datetime": "31.01.2026"}, {}),
@@ -148,6 +156,15 @@ def test_path_leads_through_lists_of_objects() -> None:
     [document] = project_family([record], fields)
     assert document.fields == {"comments": [long[:468].rstrip(), "Retry."], "words": f"{long}Retry."}
     assert [problem.detail.split("]")[0] for problem in fields.problems(record)] == ["[fields.one"]
+
+
+def test_path_leads_through_nested_lists() -> None:
+    paths = {"bodies": "metadata.comments.replies.body", "labels": "metadata.comments.labels"}
+    fields = FieldSet.of({name: FieldOptions(path=path, type="strings") for name, path in paths.items()})
+    comments = [{"replies": [{"body": "a"}, {"body": "b"}], "labels": ["x", "y"]}, {"replies": [], "labels": ["z"]}]
+    record = chunk(metadata={"comments": [*comments, {"replies": {"body": "c"}}]})
+    [document] = project_family([record], fields)
+    assert document.fields == {"bodies": ["a", "b", "c"], "labels": ["x", "y", "z"]}
 
 
 def test_other_scalar_metadata_is_kept_within_limits() -> None:

@@ -163,6 +163,8 @@ SPELT = {
     "hebrew article": "טעינת הסוללה",
     "hebrew in": "תקלה בסוללה",
     "hebrew points": "מַחְשֵׁב חדש",
+    "arabic beginning": "مع الالتزام",
+    "hebrew beginning": "נא לפנות בהודעה",
 }
 
 
@@ -237,6 +239,8 @@ SPELT = {
         ("סוללה ", {"hebrew article", "hebrew in"}),
         ("הסוללה ", {"hebrew article", "hebrew in"}),
         ("מחשב ", {"hebrew points"}),
+        ("التزام ", {"arabic beginning"}),
+        ("הודעה ", {"hebrew beginning"}),
     ],
 )
 def test_both_spellings_find_both(build: FtsBuild, reader: FtsReader, typed: str, found: set[str]) -> None:

@@ -67,6 +67,24 @@ def test_identifier_in_another_spelling_is_not_missing(build: FtsBuild, reader: 
     assert len(reader.missing_identifiers(" ".join(f"pid{number}" for number in range(1000)))) < 10
 
 
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "main.py:120 ",
+        "max_size=300 ",
+        "ERR-1150,SHA-256 ",
+        "ERR-1150/SHA-256 ",
+        "10.0.0.1:8080 ",
+        "load_config(path=3) ",
+    ],
+)
+def test_parts_of_an_identifier_may_be_apart(build: FtsBuild, reader: FtsReader, typed: str) -> None:
+    text = "load_config() reads a path. In src/app/main.py max_size is 300. SHA-256 of ERR-1150; port 8080 of 10.0.0.1"
+    fill(build, {"parts": text})
+    assert reader.missing_identifiers(typed) == []
+    assert reader.missing_identifiers(f"{typed} ERR-1151 नाम_2 ") == ["ERR-1151", "नाम_2"]
+
+
 def test_similar_word_with_another_meaning_is_no_correction(build: FtsBuild, reader: FtsReader) -> None:
     fill(build, {"disk": "fragmentation of the memory", "text": "marking the instance"})
     assert reader.corrections("fermentation marketing insurance ") == {}

@@ -45,6 +45,25 @@ def test_no_symbol_before_a_word_is_an_operator(zebras: MeilisearchReader, typed
     assert zebras.snippets(typed, [hit.id])
 
 
+def test_missing_identifiers_are_requested_at_once(sink: MeilisearchSink, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More requests follow only if the first hit differs in case from a filter."""
+    texts = {"EN": ["ERR-1150 max_size", "ERR-1150"], "en": ["min_size"]}
+    families = [family(name, each, metadata={"language": name}) for name, each in texts.items()]
+    reader, requests = sink.reader(build_id_of(build_of(sink, families))), list[str]()
+    send = reader._connection.send
+
+    def noted(path: str, body: Any) -> Any:
+        requests.append(path)
+        return send(path, body)
+
+    monkeypatch.setattr(reader._connection, "send", noted)
+    assert reader.missing_identifiers("ERR-1150 max_size ERR-1151 min_size ") == ["ERR-1151"]
+    assert len(requests) == 1
+    one_case = [Filter("language", any_of=("en",))]
+    assert reader.missing_identifiers("ERR-1150 max_size min_size ", one_case) == ["ERR-1150", "max_size"]
+    assert reader.missing_identifiers("nothing else ") == []
+
+
 @pytest.mark.parametrize("title", ["t" * 469, "x" + "한" * 80, "é" * 300, "a" + "ﷺ" * 20], ids="t한éﷺ")
 def test_long_title_is_found_by_its_whole_text(sink: MeilisearchSink, title: str) -> None:
     """Meilisearch cuts stored values, but not the values of filters."""
