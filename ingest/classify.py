@@ -2,6 +2,7 @@
 
 import os
 import sqlite3
+import time
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from functools import cache
@@ -53,10 +54,11 @@ def classify(
     time decides the partition.
 
     Files that no format recognises are left out and counted. Returns those that are failures: a named file, a CSV
-    file, which is found only if it was asked for, and a file with chunks that has changed. The last reading of a file
-    with chunks stays recorded, so that it is a failure until a run reads it.
+    file, which is found only if it was asked for, and a file with chunks that has changed or whose last reading had
+    failures. The last reading of a file with chunks stays recorded, so that it is a failure until a run reads it.
     """
     failures = []
+    started_ns = time.time_ns()
     versions_by = cache(lambda name, policy: versions_of(formats[name].with_policy(policy)))
     finds_format = options.format == AUTO and not options.fields
     taken = taken_suffixes(formats) if finds_format else {}
@@ -82,12 +84,20 @@ def classify(
                 code = SOURCE_EMPTY if is_empty else RECORD_FORM_UNKNOWN
                 reading = {"format": name, "outcome": Outcome.LEFT_OUT, "is_whole": is_empty}
                 is_failure = not is_empty and (path in named or (not families and file.suffix.lower() in _SEPARATED))
+                why = "this run cannot read it"
                 if families and not is_empty:
-                    is_failure = is_failure or not (is_same or _has_content(path, checksum))
-                    reading |= {"versions": last_versions, "checksum": checksum}
-                    columns = dict(zip(columns, last, strict=True))
+                    if not is_same:
+                        is_same = _has_content(path, checksum)
+                        is_settled = signature is not None and signature.is_settled(started_ns)
+                        noted = signature_columns(signature if is_settled else None)
+                        columns = noted if is_same else dict(zip(columns, last, strict=True))
+                    if checksum is None:
+                        is_failure, why = True, "its last reading had failures"
+                    elif not is_same:
+                        is_failure, why = True, "it has changed, so its chunks may be old"
+                    reading |= {"versions": last_versions or None, "checksum": checksum}
                 if is_failure:
-                    problem = _problem(file, last_versions if families else "")
+                    problem = _cannot_read(last_versions, why) if families and last_versions else _problem(file)
                     code = problem.code
                     failures.append(Failure(uri, code, problem.reason, problem.line))
                 reading |= {"codes": orjson.dumps({code: 1}).decode(), "error": code, "failures": is_failure}
@@ -147,29 +157,33 @@ def _signature(path: bytes) -> Signature | None:
 
 def _has_content(path: bytes, checksum: str | None) -> bool:
     with suppress(OSError, SourceFailed):
-        return checksum_of_file(os.fsdecode(path))[0] == checksum
+        return checksum is not None and checksum_of_file(os.fsdecode(path))[0] == checksum
     return False
 
 
-def _problem(file: Path, last_versions: str) -> Notice:
-    """Why no format recognises a file, and the remedy. `last_versions`: of the reading that made its chunks."""
+def _cannot_read(last_versions: str, why: str) -> Notice:
+    """A failure of a file with chunks, and the remedy. `last_versions`: of the reading that made the chunks."""
     from chunksink.ingest.formats.rows import field_options
+
+    parser, version, _, rules = orjson.loads(last_versions)
+    fields = field_options(rules)
+    remedy = f"ingest it alone with {fields}" if fields else f"install the package of {parser} {version} again"
+    return Notice(RECORD_FORM_UNKNOWN, f"{why}: {remedy}")
+
+
+def _problem(file: Path) -> Notice:
+    """Why no format recognises a file, and the remedy."""
+    from chunksink.ingest.formats.markdown.normalise import shortened
     from chunksink.ingest.formats.rows.separated_values import read_header
 
-    if last_versions:
-        parser, version, _, rules = orjson.loads(last_versions)
-        fields = field_options(rules)
-        maker, remedy = (fields, "give these options") if fields else (f"{parser} {version}", "install its package")
-        reason = f"its chunks may be old: they were made with {maker}, and this run cannot read it; {remedy} again"
-        return Notice(RECORD_FORM_UNKNOWN, reason)
     if file.suffix.lower() in _SEPARATED:
         with suppress(OSError, SourceFailed):
-            columns = ", ".join(read_header(file))
-            reason = f"its header names no text with an id, a title or an address; its columns are {columns:.300}"
-            return Notice(RECORD_FORM_UNKNOWN, f"{reason}. Name the text with --field text=COLUMN")
+            columns = shortened(", ".join(dict.fromkeys(read_header(file))))
+            reason = f"its header names no text with an id, a title or an address; its columns are {columns}"
+            return Notice(RECORD_FORM_UNKNOWN, f"{reason}. Ingest this file alone with --field text=COLUMN")
     elif problem := first_problem(file):
         return problem
-    reason = "no format recognises its records: name one with --as, or name the text field of rows: --field text=NAME"
+    reason = "no format recognises its records; ingest this file alone with --field text=NAME or --as FORMAT"
     return Notice(RECORD_FORM_UNKNOWN, reason)
 
 
@@ -193,7 +207,7 @@ def _separated(file: Path, last: str | None) -> str:
     try:
         return ROWS if header_matches(file) else last or UNKNOWN
     except (OSError, SourceFailed):
-        return last or ROWS  # reading it reports the error
+        return ROWS if last is None else last  # reading it reports the error
 
 
 def _best_match(file: Path, candidates: list[Format], last: str | None) -> str | None:
@@ -202,7 +216,7 @@ def _best_match(file: Path, candidates: list[Format], last: str | None) -> str |
     try:
         records = list(first_records(file))
     except OSError:
-        return last or candidates[0].name  # reading it reports the error
+        return candidates[0].name if last is None else last  # reading it reports the error
     if len(records) == 1:  # an object may contain the list of records
         records = find_records(records[0], lambda record: any(one.match(record) for one in candidates)) or records
     is_alone = len(records) == 1 and file.suffix.lower() == ".json"

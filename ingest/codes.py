@@ -79,10 +79,10 @@ MEANINGS: dict[str, tuple[str, str]] = {
         "install the extra that the message names, or skip such files with `--exclude`",
     ),
     RECORD_FORM_UNKNOWN: (
-        "no format recognises the records; not a failure for a file that was found in a folder, unless it is a CSV "
-        "without chunks, or has changed since its chunks were made",
-        "name the text field with `--field text=NAME`, or the format with `--as` (`chunksink ingest --help` lists "
-        "them); if the file was read with `--field` before, give the same options again",
+        "no format recognises the records, perhaps without the `--field` options of their last reading; not a failure "
+        "for a file that was found in a folder, unless it is a CSV without chunks, has changed since its chunks were "
+        "made, or had failures in that reading",
+        "ingest the file alone with `--field text=NAME` or `--as FORMAT`",
     ),
     BLOCK_WITHOUT_TEXT: (
         "a parsed document has blocks or tables without text in the fields that are read; counted once for each "

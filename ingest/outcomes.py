@@ -16,7 +16,7 @@ from chunksink.ingest.formats.registry import Format
 from chunksink.ingest.model import FamilySummary, Notice
 from chunksink.ingest.read import REFUSED, Reading, Stamp, rows_of
 from chunksink.ingest.reconcile import NOT_IN_FILE, VANISHED, Missing
-from chunksink.ingest.report import Failure, IngestReport, Outcome
+from chunksink.ingest.report import Failure, IngestReport, Outcome, folder_of
 from chunksink.ingest.roots import Roots
 from chunksink.ingest.store import set_found, signature_columns
 from chunksink.ingest.write import Notices, Written
@@ -151,7 +151,7 @@ class Outcomes:
             codes.update(of_source)
             for code, number in of_source.items():
                 named[code] = (*named.get(code, ()), uri)[:_NAMED_SOURCES]
-                folders.setdefault(code, Counter())[f"{uri.rstrip('/').rpartition('/')[0] or '.'}/"] += number
+                folders.setdefault(code, Counter())[folder_of(uri)] += number
         most = {code: dict(numbers.most_common(_NAMED_SOURCES)) for code, numbers in folders.items()}
         return dict(sorted(codes.items())), named, most
 

@@ -26,6 +26,11 @@ class Failure:
     line: int | None = None
 
 
+def folder_of(uri: str) -> str:
+    """The folder of a source, with a slash at its end."""
+    return f"{uri.rstrip('/').rpartition('/')[0] or '.'}/"
+
+
 @dataclass(frozen=True)
 class IngestReport:
     """The result of an ingest.

@@ -26,7 +26,8 @@ _BUTTON_HEADINGS = (
 _ONLY_DIGITS = "[translate(normalize-space(), '0123456789 ', '') = '']"
 _COPIES_AND_NUMBERS = (
     "//math//*[starts-with(name(), 'annotation')]"
-    "| //*[@aria-hidden = 'true'][preceding-sibling::*[1]/descendant-or-self::math]"
+    "| //*[@aria-hidden = 'true'][preceding-sibling::*[1]"
+    "[descendant-or-self::math and normalize-space() = normalize-space(descendant-or-self::math)]]"
     "| //td[contains(@class, 'lineno') or contains(@class, 'gutter') or @class = 'lntd'][following-sibling::*[1]//pre]"
     f"{_ONLY_DIGITS} | //pre//span[contains(@class, 'lineno') or @class = 'ln']{_ONLY_DIGITS}"
 )

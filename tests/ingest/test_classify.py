@@ -3,7 +3,9 @@
 import pytest
 
 from chunksink.chunkbus.findings import FIELD_MISSING
-from chunksink.ingest.codes import CHUNKING_FAILED, RECORD_FORM_UNKNOWN
+from chunksink.chunkbus.signature import Signature, wait_a_tick
+from chunksink.ingest.codes import CHUNKING_FAILED, FILE_LINKED, RECORD_FORM_UNKNOWN
+from chunksink.ingest.read import checksum_of_file
 from tests.ingest.bench import Bench
 
 ROW = '{"key": "a", "passage_body": "Words."}\n'
@@ -60,6 +62,85 @@ def test_file_that_failed_with_wrong_field_options_does_not_fail_without_them(be
     assert bench.ingest().failed == 0
 
 
+def test_partly_failed_reading_with_field_options_stays_a_failure(bench: Bench) -> None:
+    fields = {"text": "passage_body", "id": "key"}
+    refused = '{"key": "b"}\n'
+    bench.write("rows.jsonl", ROW + refused)
+    wait_a_tick()
+    assert [failure.code for failure in bench.ingest(fields=fields).failures] == [FIELD_MISSING]
+    for data in (None, None, ROW + refused, ROW):
+        if data:
+            bench.write("rows.jsonl", data)
+        assert [failure.code for failure in bench.ingest().failures] == [RECORD_FORM_UNKNOWN]
+    assert bench.ingest(fields=fields).failed == 0
+    assert bench.ingest().failed == 0
+
+
+def test_failure_without_field_options_says_whether_the_file_has_changed(bench: Bench) -> None:
+    fields = {"text": "passage_body", "id": "key"}
+    bench.write("rows.jsonl", ROW)
+    bench.ingest(fields=fields)
+    (unchanged,) = bench.ingest("rows.jsonl").failures
+    bench.write("rows.jsonl", ROW)
+    assert bench.ingest("rows.jsonl").failures == (unchanged,)
+    bench.write("rows.jsonl", ROW + ROW)
+    (changed,) = bench.ingest("rows.jsonl").failures
+    assert changed.reason != unchanged.reason
+
+
+def test_file_that_was_only_touched_is_hashed_once(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    hashed: list[str] = []
+
+    def checksum(path: str) -> tuple[str, Signature]:
+        hashed.append(path)
+        return checksum_of_file(path)
+
+    monkeypatch.setattr("chunksink.ingest.classify.checksum_of_file", checksum)
+    bench.write("rows.jsonl", ROW)
+    bench.ingest(fields={"text": "passage_body", "id": "key"})
+    bench.write("rows.jsonl", ROW)
+    wait_a_tick()
+    for _ in range(3):
+        assert bench.ingest().failed == 0
+    assert len(hashed) == 1
+
+
+def test_csv_read_with_field_options_keeps_them_while_its_header_is_broken(bench: Bench) -> None:
+    good = "key,passage_body\na,Words.\n"
+    bench.write("rows.csv", good)
+    bench.ingest("rows.csv", fields={"text": "passage_body", "id": "key"})
+    bench.write("rows.csv", 'key,"passage_body\na,Words.\n')
+    assert [failure.code for failure in bench.ingest("rows.csv").failures] == [RECORD_FORM_UNKNOWN]
+    bench.write("rows.csv", good)
+    report = bench.ingest(include=("*.csv",))
+    assert (report.failed, report.left_out) == (0, {RECORD_FORM_UNKNOWN: 1})
+
+
+def test_file_read_with_field_options_keeps_them_while_it_is_unreadable(bench: Bench) -> None:
+    path = bench.write("rows.jsonl", ROW)
+    bench.ingest(fields={"text": "passage_body", "id": "key"})
+    path.unlink()
+    path.symlink_to(path.name)
+    assert [failure.code for failure in bench.ingest().failures] == [RECORD_FORM_UNKNOWN]
+    path.unlink()
+    bench.write("rows.jsonl", ROW)
+    report = bench.ingest()
+    assert (report.failed, report.left_out) == (0, {RECORD_FORM_UNKNOWN: 1})
+
+
+def test_file_read_with_field_options_fails_without_them_after_it_was_a_link(bench: Bench) -> None:
+    fields = {"text": "passage_body", "id": "key"}
+    path = bench.write("rows.jsonl", ROW)
+    bench.ingest(fields=fields)
+    path.rename(bench.folder / path.name)
+    path.symlink_to(bench.folder / path.name)
+    assert bench.ingest().left_out == {FILE_LINKED: 1}
+    path.unlink()
+    bench.write("rows.jsonl", ROW)
+    assert [failure.code for failure in bench.ingest().failures] == [RECORD_FORM_UNKNOWN]
+    assert bench.ingest(fields=fields).failed == 0
+
+
 def test_csv_that_was_read_as_rows_is_never_text(bench: Bench) -> None:
     bench.write("rows.csv", "id,text\n1,Words.\n")
     bench.ingest("rows.csv")
@@ -74,8 +155,17 @@ def test_csv_whose_header_does_not_fit_fails_and_names_its_columns(bench: Bench,
     for paths in ((".",), (name,)):
         (failure,) = bench.ingest(*paths, include=("*.csv", "*.tsv")).failures
         assert (failure.code, failure.source_uri) == (RECORD_FORM_UNKNOWN, f"docs/{name}")
-        assert "summary, issue_key, labels, column_4" in failure.reason
+        assert " summary, issue_key, labels." in failure.reason
     assert bench.names() == {"docs/b.md"}
     assert bench.ingest().failed == 0, "it is not asked for"
     assert bench.ingest(name, fields={"text": "summary", "id": "issue_key"}).failed == 0
     assert bench.texts()[f"docs/{name}#id=A-1"] == ["An otter"]
+
+
+@pytest.mark.parametrize("columns", [100, 200])
+def test_long_list_of_columns_is_cut_visibly(bench: Bench, columns: int) -> None:
+    names = [f"field_{number}" for number in range(columns)]
+    bench.write("a.csv", ",".join(names) + "\n")
+    (failure,) = bench.ingest("a.csv").failures
+    assert "field_80" in failure.reason
+    assert ("…" in failure.reason) == (names[-1] not in failure.reason) == (columns == 200)

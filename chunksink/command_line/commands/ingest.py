@@ -27,7 +27,7 @@ from chunksink.ingest.discover import NO_SUFFIX, NOTEBOOK, OTHERS, TO_MARKDOWN
 from chunksink.ingest.formats.markdown.policy import DEFAULT_POLICY, POLICIES
 from chunksink.ingest.formats.registry import NAMES, all_formats
 from chunksink.ingest.options import Options
-from chunksink.ingest.report import IngestReport
+from chunksink.ingest.report import IngestReport, folder_of
 
 _SHOWN_FAILURES = 20
 _SHOWN_SUFFIXES = 12
@@ -231,18 +231,25 @@ def _headline(report: IngestReport, root: str) -> str:
 
 
 def _left_out(report: IngestReport) -> Iterator[str]:
-    """A line for each code, unless each of its sources has a line of its own already."""
-    printed = Counter(failure.code for failure in report.failures[:_SHOWN_FAILURES])
+    """A line for each code, without failures."""
+    failed = Counter(
+        (failure.code, where)
+        for failure in report.failures
+        for where in ("", failure.source_uri, folder_of(failure.source_uri))
+    )
     for code, number in report.left_out.items():
-        if number > printed[code]:
+        names = [printable(uri) for uri in report.left_out_from[code] if not failed[code, uri]]
+        rest = ""
+        if len(report.left_out_from[code]) > _SHOWN_NAMES:
+            folders = report.left_out_folders[code].items()
+            others = +Counter({where: count - failed[code, where] for where, count in folders})
+            names = [f"{count:,} in {printable(where)}" for where, count in others.most_common()]
+            rest = f"{', ...' if len(names) > _SHOWN_NAMES else ''}; chunksink ledger lists them"
+        if names:
             label = "note" if code in ODD else "left out"
-            names = list(map(printable, report.left_out_from[code]))
-            rest = []
-            if len(names) > _SHOWN_NAMES:
-                names = [f"{count:,} in {printable(where)}" for where, count in report.left_out_folders[code].items()]
-                rest = ["... (chunksink ledger --limit 1000 shows more)"]
             remedy = f"; {MEANINGS[code][1]}" if code in WITH_REMEDY else ""
-            yield f"{label}: {code} {number:,} ({', '.join(names[:_SHOWN_NAMES] + rest)}){remedy}"
+            total = number - failed[code, ""]
+            yield f"{label}: {code} {total:,} ({', '.join(names[:_SHOWN_NAMES])}{rest}){remedy}"
 
 
 def _skipped(kinds: Mapping[str, int]) -> str:

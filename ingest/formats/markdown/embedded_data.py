@@ -22,7 +22,7 @@ _ADDRESS = (
     rf"(?:<(?:data:[^<>\n]*|[^<>\n]{{{MAX_ADDRESS + 1},}})>"
     rf"|(?:data:|[^\s<>()]{{{MAX_ADDRESS + 1}}}){_TO_ITS_END})"
 )
-_EMBEDDED = re.compile(
+_NOT_TEXT = re.compile(
     rf"{_CODE}"
     rf"|{_BRACKETS}\(\s*{_ADDRESS}\s*\)"
     rf"|(?P<before>(?<!\\)\]\(\s*){_ADDRESS}"  # a link with a title, or with brackets in its words
@@ -36,24 +36,24 @@ _READING = re.compile(r"<r[pt]c?\b[^<>]*>.*?(?=</?r[ubpt])|</?(?:ruby|rb|rp|rtc?
 _REFERENCE = re.compile(rf"{_CODE}|{_BRACKETS}(?:\[(?P<label>[^\[\]]{{0,999}})\]|(?!\())")
 
 
-def drop_embedded(text: str, lines: list[str], tokens: list[Token], definitions: Definitions) -> None:
+def drop_embedded_and_ruby(text: str, lines: list[str], tokens: list[Token], definitions: Definitions) -> None:
     """Removes embedded data and ruby readings from the lines of a text and from the tokens that were made of them."""
-    if not _has_signs(text) and max(map(len, lines)) <= MAX_ADDRESS:
+    if not _has_data_or_ruby(text) and max(map(len, lines)) <= MAX_ADDRESS:
         return
     names = _drop_definitions(lines, definitions)
     last: list[int] | None = None
     for token in tokens:
-        may_have_data = len(token.content) > MAX_ADDRESS or _has_signs(token.content)
-        may_have_data = may_have_data or (bool(names) and "[" in token.content)
-        if not token.map or token.type not in ("html_block", "inline") or not may_have_data:
+        is_affected = len(token.content) > MAX_ADDRESS or _has_data_or_ruby(token.content)
+        is_affected = is_affected or (bool(names) and "[" in token.content)
+        if not token.map or token.type not in ("html_block", "inline") or not is_affected:
             continue
-        token.content = _without_data(token.content, names)
+        token.content = _only_text(token.content, names)
         if token.map != last:  # the cells of a row share their line
             start, end = last = token.map
-            lines[start:end] = _without_data("\n".join(lines[start:end]), names).split("\n")
+            lines[start:end] = _only_text("\n".join(lines[start:end]), names).split("\n")
 
 
-def _has_signs(text: str) -> bool:
+def _has_data_or_ruby(text: str) -> bool:
     text = text.lower()
     return "data:" in text or "<ruby" in text
 
@@ -73,15 +73,15 @@ def _is_data(url: str) -> bool:
     return len(url) > MAX_ADDRESS or _DATA_ADDRESS.match(url) is not None
 
 
-def _without_data(text: str, names: set[str]) -> str:
-    """The text without data, with the same number of lines."""
+def _only_text(text: str, names: set[str]) -> str:
+    """The text without data and readings, with the same number of lines."""
 
     def words_of_reference(match: re.Match[str]) -> str:
         is_code = match["ticks"] is not None
         is_named = not is_code and normalizeReference(match["label"] or match["words"]) in names
         return _words_of(match) if is_named else match[0]
 
-    text = _EMBEDDED.sub(_words_of, text)
+    text = _NOT_TEXT.sub(_words_of, text)
     return _REFERENCE.sub(words_of_reference, text) if names else text
 
 

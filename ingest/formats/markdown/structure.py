@@ -19,7 +19,7 @@ from chunksink.ingest.formats.markdown import parser
 from chunksink.ingest.formats.markdown.addresses import LinkKind, links_in_html
 from chunksink.ingest.formats.markdown.directives import without_directives
 from chunksink.ingest.formats.markdown.document import Block, Kind, Link, Outline, Structure
-from chunksink.ingest.formats.markdown.embedded_data import drop_embedded
+from chunksink.ingest.formats.markdown.embedded_data import drop_embedded_and_ruby
 from chunksink.ingest.formats.markdown.front_matter import FrontMatter, find_front_matter
 from chunksink.ingest.formats.markdown.normalise import clean_markdown, collapse_line, shortened
 
@@ -60,7 +60,7 @@ def parse(text: str, *, is_mdx: bool = False, drops_directives: bool = False) ->
     if drops_directives:
         lines[front.lines :] = without_directives(lines[front.lines :], is_mdx=is_mdx)
     tokens, definitions = parser.parse_blocks("\n" * front.lines + "\n".join(lines[front.lines :]), is_mdx=is_mdx)
-    drop_embedded(text, lines, tokens, definitions)
+    drop_embedded_and_ruby(text, lines, tokens, definitions)
     _collapse_prose(lines, tokens)
     reader = _Reader(lines, definitions, notice_codes)
     reader.read(front, tokens)

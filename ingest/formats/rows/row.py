@@ -51,13 +51,15 @@ class Row:
 
 
 def is_row(record: Record, names: Names, *, is_alone: bool) -> bool:
-    """Whether a record has a text, and an id, a title or an address. If the record is alone in its file, a title is not
-    enough. If the text field was named, the text alone is enough."""
-    if not _OF_CHUNKS.isdisjoint(record) or not any(map(_is_text, _values(record, names["text"]))):
+    """Whether a record has a text, and an id, a title or an address. The text may be empty if there is a title. If the
+    record is alone in its file, a title is not enough. If the text field was named, the text alone is enough."""
+    has_title = any(map(_is_text, _values(record, names["title"])))
+    texts = (text for text in _values(record, names["text"]) if isinstance(text, str | None))
+    if not _OF_CHUNKS.isdisjoint(record) or not any(has_title or _is_text(text) for text in texts):
         return False
     if names["text"] != NAMES["text"] or _id_of(record, names["id"]) is not None:
         return True
-    if not is_alone and any(map(_is_text, _values(record, names["title"]))):
+    if not is_alone and has_title:
         return True
     return any(_SCHEME.match(one) or _SUFFIX.search(one) for one in _addresses(record, names["address"]))
 
@@ -147,7 +149,7 @@ def _find_text(record: Record, names: tuple[str, ...]) -> tuple[Record, str]:
     if not found:
         shown = ", ".join(sorted(record, key=lambda name: not isinstance(record[name], str)))
         reason = f"has no text: none of {', '.join(names)} is a string; its fields are {shown:.300}"
-        raise RecordRefused(findings.FIELD_MISSING, f"{reason}. Name the right one with --field text=NAME")
+        raise RecordRefused(findings.FIELD_MISSING, f"{reason}. Ingest this file alone with --field text=NAME")
     return next(((holder, key) for holder, key in found if _is_text(holder[key])), found[0])
 
 

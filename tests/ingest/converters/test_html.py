@@ -129,6 +129,12 @@ def test_formula_is_read_once(copy: str) -> None:
     assert found.text == "Is x^2, so *y* **too**."
 
 
+def test_hidden_part_after_a_text_with_a_formula_is_read() -> None:
+    formula = "<math><mi>x</mi></math>"
+    found = page(f"<div><p>With {formula}.</p></div><div aria-hidden=true><p>Second tab.</p></div>")
+    assert found.text == "With x.\n\nSecond tab."
+
+
 def test_line_numbers_of_code_are_left_out() -> None:
     numbers, code = "<pre><span>1</span>\n<span>2</span></pre>", "<pre><code>run()\n7</code></pre>"
     table = f"<table><tr><td class=linenos><div>{numbers}</div></td><td>{code}</td></tr></table>"

@@ -264,6 +264,10 @@ def test_tenant_may_be_an_integer(tmp_path: Path) -> None:
     [
         (WHALES, True, True),
         ({"title": "A", "text": "x"}, True, False),
+        ({"id": 1, "title": "A", "text": ""}, True, True),
+        ({"title": "A", "text": None}, True, False),
+        ({"id": 1, "text": ""}, False, False),
+        ({"id": 1, "title": "A", "text": ["x"]}, False, False),
         ({"link": "/guide/", "text": "Guide"}, False, False),
         ({"id": 1, "description": "x"}, False, False),
         ({"id": 1, "text": "x", "chunk_id": "c"}, False, False),
