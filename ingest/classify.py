@@ -5,6 +5,7 @@ import sqlite3
 import time
 from collections.abc import Collection, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -65,54 +66,64 @@ def classify(
     values = {"tenant": options.tenant or "", "only": only}
     for page in pages(db, _WITH_LAST_READING, values):
         recognised: list[tuple[Any, ...]] = []
-        for uri, path, codes, checksum, last_format, last_versions, families, placement, last_failures, *last in page:
-            signature = _signature(path)
+        for row in page:
+            found = _Found(*row)
+            signature = _signature(found.path)
             columns = signature_columns(signature)
-            is_same = not options.checksum and signature is not None and [*columns.values()] == last
-            was_unknown = is_same and last_format == UNKNOWN
-            needs_fields = finds_format and last_format == ROWS and "=" in last_versions
+            is_same = not options.checksum and signature is not None and (*columns.values(),) == found.last_signature
+            last_format = found.last_format
+            needs_fields = finds_format and last_format == ROWS and "=" in (found.last_versions or "")
             if last_format not in formats or needs_fields:  # not installed, or without its --field options
-                last_format = UNKNOWN if families else None  # perhaps another format recognises the file
+                last_format = UNKNOWN if found.families else None  # perhaps another format recognises the file
             name = (last_format or None) if is_same and finds_format else None
             if taken:
-                name = taken.get(Path(os.fsdecode(path)).suffix.lower(), name)
+                name = taken.get(found.file.suffix.lower(), name)
             if name is None:
-                name = _format_of(path, options, formats, last_format)
+                name = _format_of(found.file, options, formats, last_format)
             if name == UNKNOWN:
-                file = Path(os.fsdecode(path))
-                is_empty = SOURCE_EMPTY in codes if was_unknown else has_no_records(file)
-                code = SOURCE_EMPTY if is_empty else RECORD_FORM_UNKNOWN
-                reading = {"format": name, "outcome": Outcome.LEFT_OUT, "is_whole": is_empty}
-                is_failure = not is_empty and (path in named or (not families and file.suffix.lower() in _SEPARATED))
-                why = "this run cannot read it"
-                if families and not is_empty:
-                    if not is_same:
-                        is_same = _has_content(path, checksum)
-                        is_settled = signature is not None and signature.is_settled(started_ns)
-                        noted = signature_columns(signature if is_settled else None)
-                        columns = noted if is_same else dict(zip(columns, last, strict=True))
-                    if checksum is None:
-                        is_failure, why = True, "its last reading had failures"
-                    elif not is_same:
-                        is_failure, why = True, "it has changed, so its chunks may be old"
-                    reading |= {"versions": last_versions or None, "checksum": checksum}
-                if is_failure:
-                    problem = _cannot_read(last_versions, why) if families and last_versions else _problem(file)
-                    code = problem.code
-                    failures.append(Failure(uri, code, problem.reason, problem.line))
-                reading |= {"codes": orjson.dumps({code: 1}).decode(), "error": code, "failures": is_failure}
-                set_found(db, uri, **reading, **columns)
+                failure = _leave_out(
+                    db, found, signature, is_same=is_same, is_named=found.path in named, started_ns=started_ns
+                )
+                failures += [failure] if failure else []
                 continue
-            versions = versions_by(name, roots.policy_of(uri))
-            if (last_format, last_versions, placement, last_failures) != (name, versions, options.partition, 0):
+            versions = versions_by(name, roots.policy_of(found.uri))
+            now, codes, checksum = (name, versions, options.partition, 0), found.codes, found.checksum
+            if (last_format, found.last_versions, found.placement, found.last_failures) != now:
                 codes, checksum, is_same = "{}", None, False
             if not is_same and options.partition == Rule.BY_DATE:
                 checksum = None  # its time determines the partition
             outcome = Outcome.UNCHANGED if is_same else None
-            recognised.append((name, versions, outcome, checksum, codes, *columns.values(), uri))
+            recognised.append((name, versions, outcome, checksum, codes, *columns.values(), found.uri))
         db.executemany(_RECOGNISED, recognised)
     db.execute(_READ_WHERE_FAMILIES_ARE_MISSING, values)
     return failures
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A file, and what the store records of its last reading."""
+
+    uri: str
+    path: bytes
+    codes: str | None
+    checksum: str | None
+    last_format: str | None
+    last_versions: str | None
+    families: int | None
+    placement: str | None
+    last_failures: int | None
+    last_size: int | None
+    last_mtime_ns: int | None
+    last_ctime_ns: int | None
+    last_inode: int | None
+
+    @property
+    def last_signature(self) -> tuple[int | None, ...]:
+        return self.last_size, self.last_mtime_ns, self.last_ctime_ns, self.last_inode
+
+    @property
+    def file(self) -> Path:
+        return Path(os.fsdecode(self.path))
 
 
 _WITH_LAST_READING = """
@@ -149,6 +160,42 @@ def versions_of(one: Format) -> str | None:
         return None
 
 
+def _leave_out(
+    db: sqlite3.Connection,
+    found: _Found,
+    signature: Signature | None,
+    *,
+    is_same: bool,
+    is_named: bool,
+    started_ns: int,
+) -> Failure | None:
+    """Record that no format recognises a file. Returns the failure, if it is one."""
+    was_unknown = is_same and found.last_format == UNKNOWN
+    is_empty = SOURCE_EMPTY in (found.codes or "") if was_unknown else has_no_records(found.file)
+    code = SOURCE_EMPTY if is_empty else RECORD_FORM_UNKNOWN
+    reading = {"format": UNKNOWN, "outcome": Outcome.LEFT_OUT, "is_whole": is_empty, **signature_columns(signature)}
+    problem: Notice | None = None
+    if found.families and not is_empty:
+        reading |= {"versions": found.last_versions or None, "checksum": found.checksum}
+        is_same = is_same or _has_content(found.path, found.checksum)
+        if not is_same:
+            reading |= dict(zip(signature_columns(None), found.last_signature, strict=True))
+        elif signature is not None and not signature.is_settled(started_ns):
+            reading |= signature_columns(None)
+        if found.checksum is None:
+            problem = _cannot_read(found, "its last reading had failures")
+        elif not is_same:
+            problem = _cannot_read(found, "it has changed, so its chunks may be old")
+        elif is_named:
+            problem = _cannot_read(found, "this run cannot read it")
+    elif not is_empty and (is_named or found.file.suffix.lower() in _SEPARATED):
+        problem = _problem(found.file)
+    code = problem.code if problem else code
+    counts = orjson.dumps({code: 1}).decode()
+    set_found(db, found.uri, codes=counts, error=code, failures=problem is not None, **reading)
+    return Failure(found.uri, code, problem.reason, problem.line) if problem else None
+
+
 def _signature(path: bytes) -> Signature | None:
     with suppress(OSError):  # reading it reports the error
         return Signature.of(os.stat(path))  # noqa: PTH116 (many files)
@@ -161,11 +208,13 @@ def _has_content(path: bytes, checksum: str | None) -> bool:
     return False
 
 
-def _cannot_read(last_versions: str, why: str) -> Notice:
-    """A failure of a file with chunks, and the remedy. `last_versions`: of the reading that made the chunks."""
+def _cannot_read(found: _Found, why: str) -> Notice:
+    """A failure of a file with chunks, and the remedy."""
     from chunksink.ingest.formats.rows import field_options
 
-    parser, version, _, rules = orjson.loads(last_versions)
+    if not found.last_versions:
+        return _problem(found.file)
+    parser, version, _, rules = orjson.loads(found.last_versions)
     fields = field_options(rules)
     remedy = f"ingest it alone with {fields}" if fields else f"install the package of {parser} {version} again"
     return Notice(RECORD_FORM_UNKNOWN, f"{why}: {remedy}")
@@ -187,10 +236,9 @@ def _problem(file: Path) -> Notice:
     return Notice(RECORD_FORM_UNKNOWN, reason)
 
 
-def _format_of(path: bytes, options: Options, formats: Mapping[str, Format], last: str | None) -> str:
+def _format_of(file: Path, options: Options, formats: Mapping[str, Format], last: str | None) -> str:
     if options.fields or options.format != AUTO:
         return ROWS if options.fields else options.format
-    file = Path(os.fsdecode(path))
     suffix = file.suffix.lower()
     if suffix in _SEPARATED:
         return _separated(file, last)
