@@ -10,7 +10,7 @@ from markdown_it import MarkdownIt
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
-from chunksink.chunkbus.patterns import INDIC_SIGN, LETTER
+from chunksink.chunkbus.patterns import INDIC_SIGN, LETTER, SPACELESS
 from chunksink.search.link import is_markdown
 from chunksink.sinks.document import Document
 from chunksink.sinks.reader import Piece, after_marks, marked
@@ -37,16 +37,14 @@ _DIRECTIVE = re.compile(
     re.MULTILINE,
 )
 """The marker, name and options of a reStructuredText directive. The group is its argument, if that is a text."""
-SPACED_SCRIPTS = r"\0-\u0dff\u1e00-\u1fff"
-"""Most characters of scripts with spaces between words."""
-WORD_LETTER = rf"(?:(?-i:(?=[{SPACED_SCRIPTS}])[^\W_])|{INDIC_SIGN})"
-"""As `LETTER`, but only in these scripts. A word ends where another script begins: 手机iPhone."""
+WORD_LETTER = rf"(?:(?-i:[^\W_{SPACELESS}])|{INDIC_SIGN})"
+"""As `LETTER`, but only in scripts with spaces between words. A word ends where another script begins: 手机iPhone."""
 _LATIN_LETTER = r"(?-i:[0-9A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u1e00-\u1eff])"
 """For found words that are all ASCII. Each search compiles its own pattern, which takes longer with `WORD_LETTER`."""
-_IS_SPACED = re.compile(f"[{SPACED_SCRIPTS}]").match
+IS_SPACED = re.compile(f"[^{SPACELESS}]").match
 _IS_LETTER = re.compile(WORD_LETTER).match
 _BETWEEN_WORDS = re.compile(rf"(?<={LETTER})(?:(?!{LETTER}).)+(?={LETTER})", re.DOTALL)
-_LONG_TOKEN = re.compile(rf"(?:(?!\s)[{SPACED_SCRIPTS}]){{{_TOKEN + 1},}}")
+_LONG_TOKEN = re.compile(rf"[^\s{SPACELESS}]{{{_TOKEN + 1},}}")
 _MARKUP = re.compile(r"[\s`*#\[\]]+")
 _OBSIDIAN = re.compile(
     r"\A\[![\w-]+\][+-]?[ \t]*"  # the type of a callout
@@ -222,8 +220,8 @@ def _words_with_bounds(found: Sequence[Piece]) -> Iterator[tuple[bool, str, bool
     for before, piece, after in zip(around, found, around[2:], strict=False):
         if piece.match and piece.text.strip():
             word = r"[\W_]+".join(map(re.escape, _BETWEEN_WORDS.split(piece.text)))
-            begins = not _IS_LETTER(before[-1:]) and _IS_SPACED(piece.text)
-            ends = not _IS_LETTER(after[:1]) and _IS_SPACED(piece.text[-1])
+            begins = not _IS_LETTER(before[-1:]) and IS_SPACED(piece.text)
+            ends = not _IS_LETTER(after[:1]) and IS_SPACED(piece.text[-1])
             yield bool(begins), word, bool(ends)
 
 

@@ -68,6 +68,7 @@ def wrapped(text: str, width: int | None, *, prose: bool = False) -> str:
 
 
 def _wrapped_line(line: str, width: int, unbroken: re.Pattern[str]) -> str:
+    line = line.rstrip()  # for many spaces at the end, the patterns would take quadratic time
     gaps = [gap.end() for gap in _GAP.finditer(line) if gap.end() <= _DEEPEST_INDENT]
     indent = gaps[-1] if gaps else 0
     hanging = " " * (indent if line[:indent].strip() else indent + 2)

@@ -10,14 +10,13 @@ from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 
-from chunksink.search.excerpt import SPACED_SCRIPTS, WORD_LETTER
+from chunksink.search.excerpt import IS_SPACED, WORD_LETTER
 from chunksink.sinks.reader import marked
 
 _WEB = re.compile(r"(?:https?://|mailto:)", re.IGNORECASE)
 _FRONT_MATTER = re.compile(
     r"\A(---|\+\+\+)[ \t]*\n(?=[ \t]*(?:[\w.-]+[ \t]*[:=]|#|\[))(.*?)^\1[ \t]*$", re.DOTALL | re.MULTILINE
 )
-_IS_SPACED = re.compile(f"[{SPACED_SCRIPTS}]").match
 _TOP_HEADING = 2
 """The page's own title is `h1`, so headings of a passage begin below it."""
 
@@ -38,8 +37,8 @@ def _pattern(found: Sequence[str]) -> re.Pattern[str] | None:
 
 def _whole(word: str) -> str:
     """Matches the word as a whole, except at an end where its script has no spaces between words."""
-    before = f"(?<!{WORD_LETTER})" if _IS_SPACED(word[0]) else ""
-    after = f"(?!{WORD_LETTER})" if _IS_SPACED(word[-1]) else ""
+    before = f"(?<!{WORD_LETTER})" if IS_SPACED(word[0]) else ""
+    after = f"(?!{WORD_LETTER})" if IS_SPACED(word[-1]) else ""
     return f"{before}{re.escape(word)}{after}"
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from chunksink.sinks.fts.letters import fold
-from chunksink.sinks.fts.query import TOKEN, Query
+from chunksink.sinks.fts.query import Query
 from chunksink.sinks.fts.word_forms import prefix_terms, spellings
 
 
@@ -15,10 +15,9 @@ def any_of(terms: Sequence[str]) -> str:
     return " OR ".join(map(quoted, terms))
 
 
-def candidates(term: str) -> str:
-    """Rows of the trigram index that may have the term, which has at least three characters."""
-    parts = [part for part in TOKEN.findall(term) if len(part) > 2] or [term]
-    return f"({' AND '.join(map(quoted, parts))})"
+def candidates(tokens: Sequence[str]) -> str:
+    """Rows of the trigram index that may have all tokens. Empty if none has three characters."""
+    return " AND ".join(quoted(token) for token in tokens if len(token) > 2)
 
 
 def word(term: str, *, as_prefix: bool = False) -> str:

@@ -1,5 +1,5 @@
 """Letters that keyword search treats as others (ł as l, ß as ss, ё as е, ό as ο, أ as ا, ٣ as 3), and signs that it
-ignores within words: Arabic vowel signs and elongation, and Hebrew points.
+ignores within words: Arabic vowel signs and elongation, and Hebrew points and cantillation marks.
 
 FTS5 itself removes most Latin accents. These letters are replaced in queries, and in the texts that enter the word
 index; the stored texts are unchanged. A letter only becomes letters, and so does a sign that stands alone. So both
@@ -23,12 +23,12 @@ _PLAIN = {
 _ZEROS = (0x660, 0x6F0, *range(0x966, 0xD67, 0x80))
 """Of Arabic, Persian and the scripts of India."""
 _DIGITS = {chr(zero + digit): str(digit) for zero in _ZEROS for digit in range(10)}
-SIGNS = "".join(map(chr, (*range(0x5B0, 0x5BE), 0x5BF, 0x5C1, 0x5C2, 0x5C7, *range(0x64B, 0x656), 0x670)))
-"""Hebrew points and Arabic vowel signs."""
+SIGNS = "".join(map(chr, (*range(0x591, 0x5BE), 0x5BF, 0x5C1, 0x5C2, 0x5C4, 0x5C5, 0x5C7, *range(0x64B, 0x660), 0x670)))
+"""Hebrew points and cantillation marks, and Arabic vowel signs."""
 _ELONGATION = "\u0640"
 IGNORED = "\u0311"
 """A Latin accent. FTS5 removes it from words; alone it is no word."""
-_ALONE = {before + IGNORED: before + _ELONGATION for before in " \t\n\u00a0\"'([{\u00ab\u25cc"}
+_ALONE = {before + IGNORED: before + _ELONGATION for before in " \t\n\u00a0\"'([{*_-\u00ab\u201c\u201d\u25cc"}
 """A sign after these characters, which is a word in the original. Elongation is a word, too."""
 _IS_ALONE = re.compile("|".join(map(re.escape, _ALONE)))
 _OTHER_SCRIPTS = _DIGITS | dict.fromkeys(SIGNS + _ELONGATION, IGNORED)
@@ -51,12 +51,17 @@ def fold(text: str) -> str:
     return _IS_ALONE.sub(lambda sign: _ALONE[sign[0]], text) if IGNORED in text else text
 
 
+def fold_whole(text: str) -> str:
+    """As `fold`, for a whole text: a sign at its beginning stands alone, too."""
+    return fold(f" {text}")[1:]
+
+
 def folded_sql(column: str) -> str:
-    """As `fold`, in SQL that every program can run. The table `letters` has the numbered `REPLACEMENTS`."""
+    """As `fold_whole`, in SQL that every program can run. The table `letters` has the numbered `REPLACEMENTS`."""
     return (
         f"iif(length({column}) <> length(CAST({column} AS BLOB)), ("  # ASCII needs nothing
-        f"WITH RECURSIVE folded(done, text, last) AS (SELECT 0, {column}, "
+        f"WITH RECURSIVE folded(done, text, last) AS (SELECT 0, ' ' || {column}, "
         f"iif({column} GLOB '*[{_IN_OTHER_SCRIPTS}]*', {len(REPLACEMENTS)}, {len(_FOR_ALL_TEXTS)}) UNION ALL "
         "SELECT number, replace(text, letter, plain), last FROM folded JOIN letters ON number = done + 1 "
-        f"WHERE done < last) SELECT text FROM folded WHERE done = last), {column})"
+        f"WHERE done < last) SELECT substr(text, 2) FROM folded WHERE done = last), {column})"
     )

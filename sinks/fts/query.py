@@ -12,17 +12,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
-from chunksink.chunkbus.patterns import INDIC_SIGN, possessive
+from chunksink.chunkbus.patterns import INDIC_SIGN, SPACELESS, possessive
 from chunksink.sinks.fts.word_forms import composed, widths
 from chunksink.sinks.values import LONE_SURROGATE
 
-# Scripts without spaces between words (Thai, Lao, Tibetan, Myanmar, Khmer, Kana, Han), and Hangul, where particles are
-# attached to words.
-SPACELESS = (
-    "\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005-\u3007\u3031-\u318f"
-    "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uffdc"
-    "\U0001b000-\U0001b16f\U00020000-\U000323af"
-)
 RUN = re.compile(f"[{SPACELESS}]+")
 SPACED = rf"(?:[^\W_{SPACELESS}]|{INDIC_SIGN})"
 """A letter or digit of all other scripts."""
@@ -45,7 +38,11 @@ _MAX_VERBATIM = 16
 FEW = 3
 """In a query with at most this many words or pairs of characters, documents that have all of them rank higher."""
 
-_TYPED = re.compile(r'(?<![0-9])"([^"]*)"|([^\s"]+)')  # a quote after a digit is an inch mark
+_EAST_ASIAN_PUNCTUATION = (
+    "\u3001-\u3003\u3008-\u3011\u3014-\u301f\uff01\uff08\uff09\uff0c\uff1b\uff1f\uff3b\uff3d\uff5b\uff5d\uff61-\uff64"
+)
+"""It needs no spaces beside it. Without the wide signs that occur in names, such as \uff0d and \uff0e."""
+_TYPED = re.compile(rf'(?<![0-9])"([^"]*)"|([^\s"{_EAST_ASIAN_PUNCTUATION}]+)')  # a quote after a digit is an inch mark
 _JOINT = re.compile("[!-/:-@\\[-`{-~\u2010-\u2015]+")
 _JOINED_WORDS = re.compile(r"(?<![^\W\d_])[^\W\d_]++" + possessive(r"(?:[-./&\u2010-\u2015]|::)[^\W\d_]++", "+"))
 _WITHOUT_PUNCTUATION_AROUND = re.compile(rf"\w.*(?:\w|{INDIC_SIGN})", re.DOTALL)
@@ -109,8 +106,8 @@ def parse(typed: str) -> Query:
         phrase, plain = match.groups()
         part = phrase if phrase is not None else plain
         runs.update(dict.fromkeys(form for run in RUN.findall(part) for form in composed(run)))
-        joined_tokens = (one.lower() for one in _TOKENS.findall(part) if is_spaceless(one) and not RUN.fullmatch(one))
-        mixed.update(dict.fromkeys(form for one in joined_tokens for form in widths(one)))
+        mixed_tokens = (one.lower() for one in _TOKENS.findall(part) if is_spaceless(one) and not RUN.fullmatch(one))
+        mixed.update(dict.fromkeys(form for one in mixed_tokens for form in widths(one)))
         if phrase is not None and any(map(str.isalnum, phrase)):
             phrases[phrase] = None
         elif phrase is None:

@@ -165,7 +165,7 @@ def remove_from_indexes(connection: sqlite3.Connection, rows: Sequence[int]) -> 
 
 def prepare(connection: sqlite3.Connection) -> None:
     """Register the function of our writes, which is ten times as fast as the expressions of the triggers."""
-    connection.create_function(_FOLDED, 1, lambda text: letters.fold(text) if isinstance(text, str) else text)
+    connection.create_function(_FOLDED, 1, lambda text: letters.fold_whole(text) if isinstance(text, str) else text)
 
 
 def _insert(connection: sqlite3.Connection, table: str, head: str, rows: Sequence[int]) -> None:

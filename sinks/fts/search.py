@@ -239,11 +239,10 @@ class Search:
 
 
 def _shown(row: sqlite3.Row, found: Sequence[Piece] | None, query: Query) -> tuple[Piece, ...]:
-    """Marks runs in addition to the words that FTS5 has `found`; without such words, also words beside scripts without
-    spaces."""
+    """Marks runs, and words beside scripts without spaces, in addition to the words that FTS5 has `found`."""
     patterns = [re.escape(run) for run in (*query.runs, *statements.short_runs(query))]
-    if found:
-        return snippets.with_matches(found, patterns)
     if row["spaceless"]:
         patterns += text_patterns.attached_patterns(query)
+    if found:
+        return snippets.with_matches(found, patterns)
     return snippets.around(row["text"], patterns)

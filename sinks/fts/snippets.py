@@ -4,8 +4,8 @@ import re
 import sqlite3
 from collections.abc import Callable, Sequence
 
-from chunksink.sinks.fts.letters import fold
-from chunksink.sinks.fts.query import SPACELESS
+from chunksink.chunkbus.patterns import SPACELESS
+from chunksink.sinks.fts.letters import fold_whole
 from chunksink.sinks.fts.schema import TEXT_COLUMN, TOKENIZER
 from chunksink.sinks.reader import Piece, after_marks, marked
 
@@ -41,7 +41,7 @@ def of_long(text: str, expression: str) -> tuple[Piece, ...]:
         connection.execute("CREATE TABLE originals (text)")
         connection.execute(f"CREATE VIRTUAL TABLE parts USING fts5(text, content=originals, tokenize='{TOKENIZER}')")
         connection.execute("BEGIN")
-        for table, texts in (("originals", parts), ("parts", map(fold, parts))):
+        for table, texts in (("originals", parts), ("parts", map(fold_whole, parts))):
             connection.executemany(f"INSERT INTO {table}(rowid, text) VALUES (?, ?)", enumerate(texts))
         shown = "highlight(parts, 0, char(2), char(3))"
         best = f"SELECT rowid, {shown} FROM parts WHERE parts MATCH ? ORDER BY rank, rowid LIMIT 1"

@@ -10,13 +10,14 @@ import math
 import re
 import sqlite3
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 
 from chunksink.sinks.fts import expressions, text_patterns
 from chunksink.sinks.fts.query import FEW, MAX_PAIRS, MAX_TERMS, RUN, TOKEN, Query, is_spaceless
 from chunksink.sinks.fts.schema import INDEXES, SEARCHED, WEIGHTS
 from chunksink.sinks.fts.tenant import K1, SATURATED, Tenant, bm25_part
+from chunksink.sinks.fts.word_forms import widths
 from chunksink.sinks.reader import Value
 
 _IDF, _HAS_MATCH, _PART = "chunksink_idf", "chunksink_has_match", "chunksink_bm25_part"
@@ -26,7 +27,7 @@ _WEIGHT = " ".join(f"WHEN '{name}' THEN {weight}" for name, weight in WEIGHTS.it
 # Each statement takes a JSON list with a `part` for each search term: the number of the term, an expression for an
 # index or a range of trigrams, and for some statements patterns for the text.
 _NUMBER, _EXPRESSION, _FIRST, _LAST, _PATTERNS = (
-    f"json_extract(part.value, '$[{place}]')" for place in ("0", "1", "1][0", "1][1", "2")
+    f"json_extract(part.value, '{path}')" for path in ("$[0]", "$[1]", "$[1][0]", "$[1][1]", "$[2]")
 )
 _PLACES = f"json_each(?) part CROSS JOIN documents_places place ON place.term >= {_FIRST} AND place.term <= {_LAST}"
 ROWS = f"SELECT DISTINCT place.doc AS row FROM {_PLACES}"
@@ -99,7 +100,7 @@ def _ranges(term: str) -> list[tuple[str, str]]:
 
 def scores(terms: Sequence[str], needed: int, tenant: Tenant | None) -> ScorePart:
     """Rows with any of these runs and words of one or two characters, scored by BM25 without its length norm: lengths
-    are unavailable here. A row with fewer than `needed` of them counts a little less."""
+    are unavailable here. A row that lacks one of the first `needed` terms counts a little less."""
     table = "documents_trigrams"
     rows = str(tenant.lengths(table).rows) if tenant else f"(SELECT count(*) FROM {table}_docsize)"
     owned = f"WHERE {tenant.owns('place.doc')}" if tenant else ""
@@ -107,8 +108,9 @@ def scores(terms: Sequence[str], needed: int, tenant: Tenant | None) -> ScorePar
         f"WITH weights AS (SELECT {_NUMBER} AS part, place.doc AS row, "
         f"sum(CASE place.col {_WEIGHT} END) AS weight FROM {_PLACES} {owned} GROUP BY 1, 2), "
         f"spread AS (SELECT part, {_IDF}({rows}, count(*)) AS idf FROM weights GROUP BY 1) "
-        f"SELECT row, sum(idf * weight * {K1 + 1} / (weight + {K1})) * iif(count(*) >= {needed}, 1, {_INCOMPLETE}) "
-        "AS score FROM weights JOIN spread USING (part) GROUP BY row"
+        f"SELECT row, sum(idf * weight * {K1 + 1} / (weight + {K1})) * "
+        f"iif(sum(part < {needed}) = {needed}, 1, {_INCOMPLETE}) AS score "
+        "FROM weights JOIN spread USING (part) GROUP BY row"
     )
     return statement, [places(terms), *(tenant.values if tenant else ())]
 
@@ -126,21 +128,21 @@ def rows_with_all(terms: Sequence[str], prefix: str = "", *, as_typed: Collectio
     for number, term in enumerate(terms):
         exact = term in as_typed and text_patterns.has_punctuation(term)
         is_prefix = term == prefix and term not in as_typed
-        patterns = json.dumps(
-            [text_patterns.exact_pattern(term) if exact else text_patterns.pattern(term, as_prefix=is_prefix)]
-        )
+        forms = [term] if exact else widths(term)
+        own = [text_patterns.pattern(form, as_prefix=is_prefix) for form in forms]
+        patterns = json.dumps([text_patterns.exact_pattern(term)] if exact else own)
         if not is_spaceless(term):
             expression = expressions.word(term, as_prefix=is_prefix)
             if exact:
                 punctuated.append((number, expression, patterns))
             else:
                 words.append((number, expression))
-        tokens = text_patterns.punctuated_words(term) if exact else TOKEN.findall(term)
-        parts = [token for token in tokens if len(token) > 2]
-        if parts:
-            trigrams.append((number, " AND ".join(map(expressions.quoted, parts)), patterns))
-        elif found := RUN.search(term) or TOKEN.search(term):  # two characters are enough to find candidates
-            shorts += [(number, place, patterns) for place in _ranges(found[0][:2].lower())]
+        for form in forms:
+            tokens = text_patterns.punctuated_words(form) if exact else TOKEN.findall(form)
+            if candidates := expressions.candidates(tokens):
+                trigrams.append((number, candidates, patterns))
+            elif found := RUN.search(form) or TOKEN.search(form):  # two characters are enough to find candidates
+                shorts += [(number, place, patterns) for place in _ranges(found[0][:2].lower())]
     of_all = " UNION ".join((_OF_WORDS, _OF_PUNCTUATED, _OF_TRIGRAMS, _OF_SHORTS))
     rows = f"SELECT row FROM ({of_all}) GROUP BY row HAVING count(*) = {len(terms)}"
     return rows, [json.dumps(one) for one in (words, punctuated, trigrams, shorts)]
@@ -181,10 +183,13 @@ def score_parts_of(query: Query, prefix_weight: float, tenant: Tenant | None) ->
             parts["words"].append(attached)
     if query.runs:
         short = short_runs(query)
-        needed = len(short) if len(short) <= FEW else 1
+        needed = len(short) if len(short) <= FEW else 0
         parts["runs"] = [scores([*short, *_border_pairs(query)], needed, tenant)]
-        if whole := expressions.any_of([run for run in (*query.mixed, *query.runs) if len(run) > 2][:MAX_TERMS]):
+        if whole := expressions.any_of([run for run in query.runs if len(run) > 2][:MAX_TERMS]):
             parts["runs"].append(match("documents_trigrams", whole, tenant))
+        if mixed := [word for word in query.mixed if len(word) > 2]:  # as trigrams, 1月3日 is also in 11月3日
+            found = match("documents_trigrams", expressions.any_of(mixed), tenant)
+            parts["runs"].append(_with_match(found, map(text_patterns.pattern, mixed)))
     return parts
 
 
@@ -211,19 +216,25 @@ def with_attached_words(query: Query, tenant: Tenant | None) -> ScorePart | None
     """Rows with a word beside a script without spaces, unless the word index finds them: they would count twice."""
     attached = text_patterns.attached(query)
     parts = []
-    if long := " OR ".join(expressions.candidates(word) for word in attached if len(word) > 2):
-        parts.append(match("documents_trigrams", long, tenant))
+    if long := [word for word in attached if len(word) > 2]:
+        candidates = (expressions.candidates(TOKEN.findall(word)) or expressions.quoted(word) for word in long)
+        parts.append(match("documents_trigrams", " OR ".join(f"({one})" for one in candidates), tenant))
     if short := [word.lower() for word in attached if len(word) <= 2]:
-        parts.append(scores(short, 1, tenant))
+        parts.append(scores(short, 0, tenant))
     if not parts:
         return None
     found = " UNION ALL ".join(f"SELECT row, score FROM ({statement})" for statement, _ in parts)
     values = [value for _, of_part in parts for value in of_part]
-    return (
-        f"SELECT beside.row AS row, beside.score AS score FROM ({found}) beside "
-        f"JOIN documents d ON d.row = beside.row WHERE NOT beside.{_ROW_MATCHES} AND {has_match('d')}",
-        [*values, expressions.any_word(query), json.dumps(text_patterns.attached_patterns(query))],
-    )
+    beside = f"SELECT row, score FROM ({found}) WHERE NOT {_ROW_MATCHES}", [*values, expressions.any_word(query)]
+    return _with_match(beside, text_patterns.attached_patterns(query))
+
+
+def _with_match(part: ScorePart, patterns: Iterable[str]) -> ScorePart:
+    """Only the rows in which one of the patterns matches."""
+    statement, values = part
+    joined = f"({statement}) found JOIN documents d ON d.row = found.row"
+    matching = f"SELECT found.row AS row, found.score AS score FROM {joined} WHERE {has_match('d')}"
+    return matching, [*values, json.dumps(list(patterns))]
 
 
 def match(table: str, expression: str, tenant: Tenant | None, weight: float = 1.0) -> ScorePart:

@@ -33,7 +33,7 @@ def prepare(connection: sqlite3.Connection) -> None:
 
 def suggestions(connection: schema.Connection, query: Query, filters: Sequence[Filter]) -> dict[str, str]:
     """By query word: a similar word, if the query word is missing from all documents that pass the filters."""
-    words = [word for word in query.words[:MAX_WORDS] if len(word) >= MIN_LETTERS and word.isalpha()]
+    words = [word for word in query.words[:MAX_WORDS] if len(folded(word)) >= MIN_LETTERS and word.isalpha()]
     expression_of = {word: expressions.word(word, as_prefix=word == query.prefix) for word in words}
     missing = [word for word in words if not any(_forms(connection, expression_of[word], filters))]
     found = {word: _nearest(connection, word, filters) for word in missing}

@@ -20,6 +20,7 @@ _BETWEEN = (
 _PART = re.compile(rf'"[^"]*"|{RUN.pattern}|(?:(?!{RUN.pattern})[^{_BETWEEN}])+')
 """A phrase (always required), a run of a script without spaces, or a word with its combining marks."""
 _HAN = re.compile("[\u3400-\u9fff]")
+_KANA = re.compile("[\u3041-\u30ff\u31f0-\u31ff\uff66-\uff9f]")
 _MAX_PARTS = 25  # each word is a search
 MAX_CANDIDATES = 2000
 
@@ -69,7 +70,7 @@ def beginning_with_each(query: str) -> list[str]:
 
 def may_be_japanese(query: str) -> bool:
     """Meilisearch divides a query without kana into words as if it were Chinese."""
-    return _HAN.search(query) is not None
+    return _HAN.search(query) is not None and _KANA.search(query) is None
 
 
 def _parts(query: str) -> list[re.Match[str]]:

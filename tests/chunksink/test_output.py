@@ -1,5 +1,6 @@
 """Lines for people: they fit the terminal, and shortened lists end with the number of items left out."""
 
+import time
 import unicodedata
 
 import pytest
@@ -47,6 +48,13 @@ def test_wrapped_keeps_long_words_whole_and_pipes_as_they_are() -> None:
     for path in ("/a/very/long/path" * 10, "/長い/名前.md" * 10):
         assert path in wrapped(f"the file {path}", 80).split("\n")[1]
     assert wrapped(LONG, None) == LONG
+
+
+@pytest.mark.parametrize("prose", [True, False])
+def test_spaces_at_the_end_of_a_line_take_no_time(prose: bool) -> None:
+    began = time.process_time()
+    assert wrapped("a" + " " * 30_000, 80, prose=prose) == "a"
+    assert time.process_time() - began < 2  # quadratic time would take several seconds
 
 
 def test_first_counts_all_that_is_left_out() -> None:

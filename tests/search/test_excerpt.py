@@ -48,6 +48,7 @@ def test_word_ends_where_a_script_without_spaces_begins() -> None:
     assert snippet((Piece("…"),), document(text="1150表示, 11507, thến配置"), words) == tuple(
         pieces("‹1150›表示, 11507, thến‹配置›")
     )
+    assert displayed("電話０１０－１２３４、約‹１０›秒", PLAIN) == pieces("電話０１０－１２３４、約‹１０›秒")
 
 
 def test_texts_are_cut_between_characters() -> None:

@@ -56,3 +56,4 @@ def test_vowel_signs_are_parts_of_found_words() -> None:
 def test_found_words_are_marked_within_scripts_without_spaces() -> None:
     assert as_html("数据库事务的隔离", ["事务"], markdown=False) == "数据库<mark>事务</mark>的隔离"
     assert as_html("11507, 1150表示", ["1150"], markdown=False) == "11507, <mark>1150</mark>表示"
+    assert as_html("０１０、１０秒", ["１０"], markdown=False) == "０１０、<mark>１０</mark>秒"

@@ -185,6 +185,7 @@ def test_misspelled_word_is_corrected(filled: FtsReader, typed: str, near: str) 
         "hotl ",  # so short that many words are near
         "手几iPhone",
         "E-4711",
+        "\u0640\u0640\u0640\u0640\u0640",  # elongation alone
         "",
     ],
 )

@@ -10,7 +10,7 @@ import pytest
 
 from chunksink.sinks.conformance.samples import family
 from chunksink.sinks.fts import FtsBuild, FtsReader
-from chunksink.sinks.fts.letters import REPLACEMENTS, fold
+from chunksink.sinks.fts.letters import REPLACEMENTS, fold_whole
 from chunksink.sinks.fts.query import parse
 from chunksink.sinks.reader import Sort
 from tests.support.fts import fill
@@ -165,6 +165,7 @@ SPELT = {
     "hebrew points": "מַחְשֵׁב חדש",
     "arabic beginning": "مع الالتزام",
     "hebrew beginning": "נא לפנות בהודעה",
+    "hebrew cantillation": "בְּרֵאשִׁ֖ית בָּרָ֣א",
 }
 
 
@@ -241,6 +242,7 @@ SPELT = {
         ("מחשב ", {"hebrew points"}),
         ("التزام ", {"arabic beginning"}),
         ("הודעה ", {"hebrew beginning"}),
+        ("בראשית ", {"hebrew cantillation"}),
     ],
 )
 def test_both_spellings_find_both(build: FtsBuild, reader: FtsReader, typed: str, found: set[str]) -> None:
@@ -260,9 +262,21 @@ def test_snippet_has_the_letters_of_the_text(build: FtsBuild, reader: FtsReader,
     assert [piece.text for piece in pieces if piece.match] == ["Æther", "Þingvellir", "फ़ाइल", "Łódź"]
 
 
-def test_matches_after_signs_that_stand_alone_are_marked(build: FtsBuild, reader: FtsReader) -> None:
+@pytest.mark.parametrize("before", ["", "x " * 11_000])
+@pytest.mark.parametrize(
+    "signs",
+    [
+        "الشدة (\u0651) و \u25cc\u0651 ثم \u064b\u0651",
+        "\u0640",
+        "\u0651 \u064b",
+        "\u201c\u0640\u201d *\u0651* _\u0651_ -\u0640",
+    ],
+)
+def test_matches_after_signs_that_stand_alone_are_marked(
+    build: FtsBuild, reader: FtsReader, signs: str, before: str
+) -> None:
     """FTS5 counts such a sign as a word, in the index as in the text."""
-    one = family("a", ["الشدة (\u0651) و \u25cc\u0651 ثم \u064b\u0651 المحو\u0651ل الكبير"])
+    one = family("a", [f"{signs} المحو\u0651ل الكبير {before}"])
     build.replace([one])
     id = one.documents[0].id
     for typed, found in (("المحول", "المحو\u0651ل"), ("كبير", "الكبير")):
@@ -280,8 +294,15 @@ def test_wide_letters_are_marked_and_counted_like_others(build: FtsBuild, reader
 
 
 def test_letters_are_replaced_alike_in_python_and_in_sql(build: FtsBuild, path: Path) -> None:
-    texts = [*SPELT.values(), "".join(REPLACEMENTS), "\u0958\u093c", "a \u093c b", "a \u0651\u0640 (\u0651) \u0311"]
+    texts = [
+        *SPELT.values(),
+        "".join(REPLACEMENTS),
+        "\u0958\u093c",
+        "a \u093c b",
+        "a \u0651\u0640 (\u0651) \u0311",
+        "\u0640 a",
+    ]
     build.replace([family("f", texts)])
     with closing(sqlite3.connect(path)) as connection:
         folded = dict(connection.execute("SELECT d.text, f.text FROM documents d JOIN documents_folded f USING (row)"))
-    assert folded == {text: fold(text) for text in texts}
+    assert folded == {text: fold_whole(text) for text in texts}

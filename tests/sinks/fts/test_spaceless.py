@@ -6,6 +6,7 @@ import pytest
 
 from chunksink.sinks.conformance.samples import family
 from chunksink.sinks.fts import FtsBuild, FtsReader
+from chunksink.sinks.fts.statements import idf
 from chunksink.sinks.reader import FacetValue, Filter, Sort
 from tests.support.fts import fill, marked
 
@@ -108,6 +109,7 @@ def texts(build: FtsBuild) -> dict[str, str]:
         ("ＡＩ ", {"rules": ["AI"]}),
         ("A4 ", {"size": ["A4"]}),
         ("ABC-1234 ", {"wide name": ["ＡＢＣ－１２３４"]}),
+        ("「AI」、（5G）？", {"rules": ["AI", "5G"]}),
     ],
 )
 def test_word_ends_at_another_script(
@@ -141,10 +143,48 @@ def test_words_joined_to_runs_rank_above_their_parts(
     assert texts[reader.search(typed)[0].id] == first
 
 
-def test_sorted_search_finds_short_words_beside_another_script(reader: FtsReader, texts: dict[str, str]) -> None:
-    for typed, found in (("AI", ["rules"]), ("5G 利用", ["rules"]), ("10月3日", ["date", "other date"])):
-        hits = reader.search(typed, sort=Sort("year"))
-        assert sorted(texts[hit.id] for hit in hits) == found
+def test_numbers_joined_to_runs_are_whole(build: FtsBuild, reader: FtsReader) -> None:
+    """A short text with a longer number would score higher."""
+    names = fill(build, {"long": "1月3日に新年会を実施します。会場は本社の食堂です。", "short": "11月3日に休業"})
+    write(build, [f"保証期間は{number}年間です" for number in range(20)])
+    assert [names[hit.id] for hit in reader.search("1月3日", 2)] == ["long", "short"]
+
+
+def test_document_that_lacks_one_of_few_runs_scores_less(build: FtsBuild, reader: FtsReader) -> None:
+    write(build, ["第1回", "次第", *[f"{number}番" for number in range(20)]])
+    best = reader.search("第12章")[0]
+    assert best.score == pytest.approx(0.5 * 0.85 * (idf(22, 2) + idf(22, 1))), "the words are missing, too"
+
+
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [
+        ("AI", ["rules"]),
+        ("ＡＩ", ["rules"]),
+        ("5G 利用", ["rules"]),
+        ("10月3日", ["date", "other date"]),
+        ("3月1日", ["date", "other date", "wide date"]),
+        ("abc 型番", ["wide name"]),
+    ],
+)
+def test_sorted_search_finds_words_beside_another_script(
+    reader: FtsReader, texts: dict[str, str], typed: str, found: list[str]
+) -> None:
+    assert sorted(texts[hit.id] for hit in reader.search(typed, sort=Sort("year"))) == found
+
+
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [
+        ('"AI"', {"rules"}),
+        ('"ＡＩ"', {"rules"}),
+        ('"ABC"', {"wide name"}),
+        ('"３月１日"', {"wide date"}),
+        ('"3月1日"', {"wide date"}),
+    ],
+)
+def test_phrase_is_found_in_all_widths(reader: FtsReader, texts: dict[str, str], typed: str, found: set[str]) -> None:
+    assert {texts[hit.id] for hit in reader.search(typed)} == found
 
 
 def test_match_in_the_text_is_marked_if_the_title_has_the_word_too(build: FtsBuild, reader: FtsReader) -> None:
@@ -172,6 +212,8 @@ def test_snippet_is_around_the_word_itself(build: FtsBuild, reader: FtsReader) -
         ("แบตเตอรี่", "อะแดป‹เตอร์›ที่เปลี่ยน"),
         ("แบตเตอรี", "ชาร์จ‹แบตเตอรี่›ใน"),
         ("ที่สุด", "รีเซ็ต‹ที่›ด้าน"),
+        ("Wi-Fi", "‹Wi›-‹Fi›に接続できない"),
+        ("AI Spring", "‹Spring›と生成‹AI›の違い"),
     ],
 )
 def test_marks_end_where_the_found_characters_end(build: FtsBuild, reader: FtsReader, typed: str, shown: str) -> None:

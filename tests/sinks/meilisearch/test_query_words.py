@@ -2,7 +2,7 @@
 
 import pytest
 
-from chunksink.sinks.meilisearch.query_words import beginning_with_each, each_word, rarest, rarity
+from chunksink.sinks.meilisearch.query_words import beginning_with_each, each_word, may_be_japanese, rarest, rarity
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,13 @@ from chunksink.sinks.meilisearch.query_words import beginning_with_each, each_wo
 )
 def test_each_word_is_searched_with_all_phrases(query: str, expected: list[str]) -> None:
     assert [one.strip() for one in each_word(query)] == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"), [("設定", True), ("設定の変更", False), ("ｻｰﾊﾞｰ設定", False), ("API", False)]
+)
+def test_query_with_kana_is_known_to_be_japanese(query: str, expected: bool) -> None:
+    assert may_be_japanese(query) is expected
 
 
 def test_only_the_last_word_may_be_a_prefix() -> None:
