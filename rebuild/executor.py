@@ -5,8 +5,8 @@ at a time, a sync throughout.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import TypeVar
@@ -24,6 +24,7 @@ from chunksink.rebuild.report import RunOutcome
 from chunksink.rebuild.session import Session
 from chunksink.rebuild.state import EMBEDDED, MODEL, State
 from chunksink.rebuild.targets import Target
+from chunksink.sinks.capabilities import SupportsWarmUp, capability
 from chunksink.sinks.contract import RefusedDocument
 from chunksink.sinks.document import Family, Vectors
 
@@ -65,15 +66,14 @@ class Executor:
     def run(self, plan: Plan, on_progress: Progress) -> None:
         """Execute the plan on all remaining targets. `on_progress` gets the number of documents just prepared."""
         with ThreadPoolExecutor(max_workers=1, thread_name_prefix="batch") as thread:
-            writing: Future[None] | None = None
+            to_write = {target.build_id for target in self.targets() if plan.chunks_to_write(target.build_id)}
+            writing = thread.submit(within_span(self._warm_up), to_write)
             for batch in self._batches(plan, on_progress):  # embeds the next batch while one is written
-                if writing is not None:
-                    writing.result()
+                writing.result()
                 if not self.targets():
                     return
                 writing = thread.submit(within_span(self._write), batch)
-            if writing is not None:
-                writing.result()
+            writing.result()
         self._remove(plan)
 
     def _batches(self, plan: Plan, on_progress: Progress) -> Iterator[_Batch]:
@@ -112,6 +112,14 @@ class Executor:
                 self.pace[MODEL] = 1, loading
         on_progress(len(documents) - amount)
         return list(np.split(rows, np.cumsum([len(family.documents) for family in families])[:-1]))
+
+    def _warm_up(self, builds: Collection[str]) -> None:
+        """Open these builds, while the first batch is embedded."""
+        for target in self.targets():
+            slow = capability(target.build, SupportsWarmUp)
+            if slow is not None and target.build_id in builds:
+                with self.outcome.noting_failure(target.sink):
+                    slow.warm_up()
 
     def _write(self, batch: _Batch) -> None:
         """Record intents, write to all engines in parallel, then record receipts. Runs in a thread with its own

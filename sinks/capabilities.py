@@ -111,6 +111,13 @@ class SupportsPrepare(Protocol):
         """Prepare for many writes to the next build that is created. Does not call the engine."""
 
 
+class SupportsWarmUp(Protocol):
+    """A build whose first call takes long, because it opens the build."""
+
+    def warm_up(self) -> None:
+        """Open the build now. Called in another thread while vectors are computed, before the first write."""
+
+
 class SupportsScrub(Protocol):
     """A build whose files keep deleted text for a while."""
 

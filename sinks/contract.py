@@ -101,7 +101,7 @@ class Stored:
 class Build(Protocol):
     """One build of one sink, opened for writing.
 
-    Optional: `SupportsScrub`, `SupportsUnchanged`, `SupportsSearchSettings`.
+    Optional: `SupportsScrub`, `SupportsSearchSettings`, `SupportsUnchanged`, `SupportsWarmUp`.
     """
 
     def marker(self) -> Marker | None:

@@ -161,8 +161,8 @@ def _start_faster() -> None:
     A cold search takes a tenth less time. The libraries do without these modules if the import fails.
     """
     modules: dict[str, Any] = sys.modules
-    modules["httpx._main"] = modules["openvino.tools.ovc"] = None
-    gc.set_threshold(100_000, 20, 100)
+    modules["httpx._main"] = modules["openvino.tools.ovc"] = modules["rich"] = None
+    gc.set_threshold(300_000, 20, 100)
 
 
 def _handle_sigterm() -> None:

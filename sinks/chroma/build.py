@@ -56,6 +56,10 @@ class ChromaBuild:
     def is_unchanged(self) -> bool:
         return self._handle.is_sealed()
 
+    def warm_up(self) -> None:
+        with self._handle.calling() as collection:
+            collection.get(limit=1, include=[])  # loads the vectors
+
     def replace(self, families: Sequence[Family]) -> int:
         latest = self._replacements.begin(families)
         by_id: dict[str, _Write] = {}  # an id in two families goes to the later one

@@ -32,7 +32,8 @@ _WIDTHS = ((10_000, 10_000), (150_000, 1600), (400_000, 3200), (math.inf, 6400))
 completely: if thousands of texts are alike (a log file), a narrower search misses whole groups of the other texts."""
 Metadata = Mapping[str, Any]
 T = TypeVar("T")
-GRAPH: dict[str, Any] = {"space": "cosine", "ef_construction": 200}
+GRAPH: dict[str, Any] = {"space": "cosine", "ef_construction": 200, "sync_threshold": 100}
+"""Chroma saves its graph after this many writes. Whoever opens a build inserts the later ones again (ADR 0053)."""
 
 
 @dataclass(frozen=True)

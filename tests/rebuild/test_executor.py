@@ -23,7 +23,7 @@ from tests.embeddings.helpers import HashEncoder
 from tests.support.bus import commit, projected, source
 from tests.support.home import Home
 from tests.support.local_engines import fts, memory
-from tests.support.memory_sink import MemorySink
+from tests.support.memory_sink import MemoryBuild, MemorySink
 from tests.support.tampering import lose
 from tests.support.watched_sinks import Moment, watching
 
@@ -69,6 +69,55 @@ def test_encoder_continues_while_engines_write(home: Home) -> None:
     continued: list[bool] = []
     home.rebuild(wrap=at_flush(fts=lambda: continued.append(second.wait(PATIENCE))))
     assert continued == [True]
+
+
+class Opening:
+    """A build whose first call takes long."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+        self.opened: list[MemoryBuild] = []
+
+        def warm_up(build: MemoryBuild) -> None:
+            self.opened.append(build)
+            act()
+
+        monkeypatch.setattr(MemoryBuild, "warm_up", warm_up, raising=False)
+
+
+def test_builds_open_while_the_first_batch_is_embedded(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    together = threading.Barrier(2, timeout=PATIENCE)
+    met: list[int] = []
+
+    class Meeting(HashEncoder):
+        def encode(self, texts: Sequence[str]) -> Vectors:
+            if not met:
+                met.append(together.wait())
+            return super().encode(texts)
+
+    home.encoder = Meeting(dimension=8)
+    opening = Opening(monkeypatch, together.wait)
+    home.rebuild()
+    assert (len(met), len(opening.opened)) == (1, 1)
+
+
+def test_only_builds_that_get_documents_are_opened_early(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    home.rebuild()
+    opening = Opening(monkeypatch, lambda: None)
+    home.sync()
+    lose(home, "fts", projected(source("docs/0.md", "cat 0")))
+    home.sync(scan=True)
+    assert opening.opened == []
+
+
+def test_build_that_cannot_be_opened_fails_alone(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> None:
+        raise Refused("not today")
+
+    home.rebuild()
+    commit(home.root, "p2", source("docs/new.md", "another cat"))
+    Opening(monkeypatch, refuse)
+    assert {name: str(error) for name, error in home.sync().failed.items()} == {"memory": "not today"}
+    assert "another cat" in [document.text for document in home.contents()["fts"]]
 
 
 def test_refusing_engine_ends_the_run_and_the_other_keeps_its_receipts(home: Home) -> None:

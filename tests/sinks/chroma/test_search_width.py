@@ -40,6 +40,16 @@ def test_search_width_depends_on_the_size_of_the_build(documents: int, width: in
     assert ef_search(documents) == width
 
 
+def test_graph_is_saved_after_a_hundred_writes(tmp_path: Path) -> None:
+    signed = marker()
+    with closing(EmbeddedChromaSink(tmp_path / "chroma")) as sink:
+        with closing(sink.create(signed, DIMENSIONS)) as build:
+            build.replace([family("a", [f"text {number}" for number in range(110)])])
+            build.flush()
+        with closing(sink.reader(signed.build_id)) as reader:
+            assert reader.index_size() == 110
+
+
 def test_grown_build_is_searched_more_widely(sink: ChromaSink, monkeypatch: pytest.MonkeyPatch) -> None:
     signed = marker()
     with closing(sink), closing(sink.create(signed, DIMENSIONS)) as made:
