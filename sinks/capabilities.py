@@ -115,7 +115,8 @@ class SupportsWarmUp(Protocol):
     """A build whose first call takes long, because it opens the build."""
 
     def warm_up(self) -> None:
-        """Open the build now. Called in another thread while vectors are computed, before the first write."""
+        """Open the build, and change nothing. Called in another thread while vectors are computed, before the first
+        write. Errors are ignored: the write meets and reports them."""
 
 
 class SupportsScrub(Protocol):

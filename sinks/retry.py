@@ -29,7 +29,7 @@ _RETRIED = frozenset(
     (
         *("builds", "flip", "drop", "shown", "update_settings", "settings_due", "unusable_settings"),  # of a sink
         *("marker", "sign", "count", "delete", "flush"),  # of a build
-        *("scrub", "search_settings_due", "update_search_settings", "warm_up"),
+        *("scrub", "search_settings_due", "update_search_settings"),
     )
 )
 """The methods that are simply retried. `create`, `open`, `replace` and those that return iterators are below."""

@@ -161,7 +161,7 @@ def _start_faster() -> None:
     A cold search takes a tenth less time. The libraries do without these modules if the import fails.
     """
     modules: dict[str, Any] = sys.modules
-    modules["httpx._main"] = modules["openvino.tools.ovc"] = modules["rich"] = None
+    modules["httpx._main"] = modules["openvino.tools.ovc"] = None
     gc.set_threshold(300_000, 20, 100)
 
 

@@ -57,8 +57,7 @@ class ChromaBuild:
         return self._handle.is_sealed()
 
     def warm_up(self) -> None:
-        with self._handle.calling() as collection:
-            collection.get(limit=1, include=[])  # loads the vectors
+        self._handle.opened()  # no call: it may save vectors, and after a kill only intents show that (ADR 0053)
 
     def replace(self, families: Sequence[Family]) -> int:
         latest = self._replacements.begin(families)

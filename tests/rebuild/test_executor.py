@@ -17,6 +17,7 @@ from chunksink.embeddings.lazy import LazyEncoder
 from chunksink.rebuild import executor
 from chunksink.rebuild.forecast import forecast, plan_sync
 from chunksink.rebuild.state import State
+from chunksink.settings.errors import ConfigError
 from chunksink.sinks.contract import Sink
 from chunksink.sinks.errors import Refused
 from tests.embeddings.helpers import HashEncoder
@@ -71,17 +72,16 @@ def test_encoder_continues_while_engines_write(home: Home) -> None:
     assert continued == [True]
 
 
-class Opening:
-    """A build whose first call takes long."""
+def opened_early(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> list[MemoryBuild]:
+    """Builds that are opened before their first write, which does this."""
+    opened: list[MemoryBuild] = []
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
-        self.opened: list[MemoryBuild] = []
+    def warm_up(build: MemoryBuild) -> None:
+        opened.append(build)
+        act()
 
-        def warm_up(build: MemoryBuild) -> None:
-            self.opened.append(build)
-            act()
-
-        monkeypatch.setattr(MemoryBuild, "warm_up", warm_up, raising=False)
+    monkeypatch.setattr(MemoryBuild, "warm_up", warm_up, raising=False)
+    return opened
 
 
 def test_builds_open_while_the_first_batch_is_embedded(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,29 +95,33 @@ def test_builds_open_while_the_first_batch_is_embedded(home: Home, monkeypatch: 
             return super().encode(texts)
 
     home.encoder = Meeting(dimension=8)
-    opening = Opening(monkeypatch, together.wait)
+    opened = opened_early(monkeypatch, together.wait)
     home.rebuild()
-    assert (len(met), len(opening.opened)) == (1, 1)
+    assert (len(met), len(opened)) == (1, 1)
 
 
 def test_only_builds_that_get_documents_are_opened_early(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     home.rebuild()
-    opening = Opening(monkeypatch, lambda: None)
+    opened = opened_early(monkeypatch, lambda: None)
     home.sync()
     lose(home, "fts", projected(source("docs/0.md", "cat 0")))
     home.sync(scan=True)
-    assert opening.opened == []
+    assert opened == []
 
 
-def test_build_that_cannot_be_opened_fails_alone(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [Refused("not now"), ConfigError("not now")])
+def test_build_that_cannot_be_opened_early_is_written_nevertheless(
+    home: Home, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
     def refuse() -> None:
-        raise Refused("not today")
+        raise error
 
     home.rebuild()
     commit(home.root, "p2", source("docs/new.md", "another cat"))
-    Opening(monkeypatch, refuse)
-    assert {name: str(error) for name, error in home.sync().failed.items()} == {"memory": "not today"}
-    assert "another cat" in [document.text for document in home.contents()["fts"]]
+    opened = opened_early(monkeypatch, refuse)
+    assert home.sync().failed == {}
+    assert len(opened) == 1
+    assert all("another cat" in [one.text for one in documents] for documents in home.contents().values())
 
 
 def test_refusing_engine_ends_the_run_and_the_other_keeps_its_receipts(home: Home) -> None:

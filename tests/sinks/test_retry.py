@@ -12,7 +12,6 @@ from chunksink.sinks.capabilities import (
     SupportsReader,
     SupportsScrub,
     SupportsSettings,
-    SupportsWarmUp,
     capability,
 )
 from chunksink.sinks.conformance.samples import DIMENSIONS, family, hashes_in, hashes_of, marker
@@ -276,15 +275,12 @@ class Settable(MemorySink):
     def unusable_settings(self, build_id: str | None) -> str:
         return f"unusable {build_id}"
 
-    def create(self, marker: Marker, dimensions: int | None = None) -> "AbleBuild":
-        return AbleBuild(super().create(marker, dimensions).content, self.wants_vectors)
+    def create(self, marker: Marker, dimensions: int | None = None) -> "ScrubbedBuild":
+        return ScrubbedBuild(super().create(marker, dimensions).content, self.wants_vectors)
 
 
-class AbleBuild(MemoryBuild):
+class ScrubbedBuild(MemoryBuild):
     def scrub(self) -> None:
-        self.close()
-
-    def warm_up(self) -> None:
         self.close()
 
 
@@ -319,13 +315,12 @@ def test_capability_requires_all_its_methods() -> None:
         ("settings_due", SupportsSettings, ("b", 3), ["due", "b", "3"]),
         ("unusable_settings", SupportsSettings, (None,), "unusable None"),
         ("scrub", SupportsScrub, (), None),
-        ("warm_up", SupportsWarmUp, (), None),
     ],
 )
 def test_calls_of_capabilities_are_retried(name: str, kind: type, arguments: tuple[Any, ...], answer: Any) -> None:
     case = Case(sink=Settable())
     case.errors[name] = [Transient("not now")] * 2
-    able: Any = capability(case.build if kind in (SupportsScrub, SupportsWarmUp) else case.sink, kind)
+    able: Any = capability(case.build if kind is SupportsScrub else case.sink, kind)
     assert getattr(able, name)(*arguments) == answer
     assert case.made[name] == 3
 

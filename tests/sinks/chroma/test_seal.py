@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from chromadb.api.models.Collection import Collection
 
-from chunksink.sinks.chroma import ChromaSink, EmbeddedChromaSink, folder, seal, turns
+from chunksink.sinks.chroma import ChromaBuild, ChromaSink, EmbeddedChromaSink, folder, seal, turns
 from chunksink.sinks.chroma.handle import signature_of
 from chunksink.sinks.contract import Marker
 from chunksink.sinks.errors import NotConfirmed
@@ -55,6 +55,19 @@ def look(sink: ChromaSink) -> None:
     reader = sink.reader("b")
     assert len(reader.query(meaning("cat"), 5)) == 5
     reader.close()
+
+
+def test_early_opening_opens_the_build_and_changes_no_file_of_vectors(sink: ChromaSink, tmp_path: Path) -> None:
+    def vectors() -> dict[Path, int]:
+        return {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.bin")}
+
+    before = vectors()
+    with closing(sink.open("b")) as build:
+        assert isinstance(build, ChromaBuild)
+        assert build.is_unchanged()
+        build.warm_up()
+        assert not build.is_unchanged()
+        assert vectors() == before != {}
 
 
 def test_readers_own_call_breaks_no_seal(sink: ChromaSink, probed: list[object], tmp_path: Path) -> None:
