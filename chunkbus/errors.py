@@ -2,10 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 
 class ChunksinkError(Exception):
-    """The base of every error that chunksink raises on purpose."""
+    """The base of every error that chunksink raises on purpose. Each can be pickled."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Restores the message and the attributes. Exceptions would call the constructor with the message alone."""
+        return ChunksinkError.__new__, (type(self), *self.args), self.__dict__
 
 
 class ChunkBusError(ChunksinkError):

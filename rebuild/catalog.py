@@ -137,12 +137,18 @@ class Catalog:
             return
         shown = "\n".join(f"  {line}" for line in list(dict.fromkeys([*invalid, *missing, *held]))[:3])
         remedy = f"To fix the first: {MEANINGS[errors[0].code][1]}.\n" if errors else ""
-        remedies = [] if absent and not errors else ["`chunksink validate` lists every error."]
+        remedies = []
+        if errors:
+            remedies.append("`chunksink validate` lists every error.")
         if absent:
             remedies.append(f"Bring partition {absent[0]} back, or run `chunksink retire-partition {absent[0]}`.")
+        if not remedies:
+            remedies.append("`chunksink status --all` names every held source.")
+        held_sources = number(self._db, "select count(*) from held")
         raise InvalidBus(
             f"the chunks are invalid or incomplete; the index is unchanged. Errors: {self.errors():,}, missing "
-            f"partitions: {len(absent):,}. The first reasons:\n{shown}\n{remedy}{' '.join(remedies)}"
+            f"partitions: {len(absent):,}, held sources: {held_sources:,}. The first reasons:\n"
+            f"{shown}\n{remedy}{' '.join(remedies)}"
         )
 
     def known_partitions(self) -> list[str]:

@@ -89,9 +89,10 @@ union select :build, family, id from stored where hash = '' and family in (selec
 _DRIFTED_SOURCES = """
 select coalesce(nullif(max(d.label), ''), nullif(r.label, ''), d.family) as name, d.family,
     sum(kind = 'missing'), sum(kind = 'extra'), sum(kind = 'changed'),
-    r.family_hash is not c.family_hash and d.family not in (select family from wrong_vector)
-    and (f.hash is r.family_hash or f.documents is r.documents
-        and d.family in (select family from dead_letter where build = :build))
+    d.family not in (select family from wrong_vector) and d.family not in (select family from held)
+    and (d.family in (select family from intent where build = :build)
+        or r.family_hash is not c.family_hash and (f.hash is r.family_hash or f.documents is r.documents
+            and d.family in (select family from dead_letter where build = :build)))
 from drift d left join receipt r on r.build = :build and r.family = d.family
 left join stored_family f on f.family = d.family left join current c on c.family = d.family
 group by d.family order by name, d.family

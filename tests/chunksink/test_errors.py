@@ -13,9 +13,12 @@ import pytest
 
 import chunksink
 from chunksink import errors
+from chunksink.chunkbus.errors import RepeatedChunks, RepeatedId
 from chunksink.command_line.cli import run
 from chunksink.command_line.exits import Exit, Refusal, errors_as_refusals, print_failure
 from chunksink.errors import ChunksinkError, RebuildError
+from chunksink.ingest.errors import SourceFailed
+from chunksink.rebuild.errors import Brake, NothingBuilt, Removal, WorseAnswers
 from chunksink.sinks.errors import BuildBroken, BuildMissing, RefusedData, replace_errors
 from tests.chunksink.shell import Shell, write
 
@@ -53,6 +56,23 @@ def test_errors_of_builds_append_one_remedy(kind: type[BuildMissing] | type[Buil
         raise OSError("refused")
     assert str(found.value) == "it has key [key]: look there"
     assert str(RefusedData("too large")) == "too large"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        NothingBuilt(Path("home")),
+        Brake(Removal(3, 4, "--allow-deletions 3"), "too many"),
+        WorseAnswers("worse", {"ndcg": 0.5}),
+        RepeatedChunks("twice", [RepeatedId("a", 2, 1)]),
+        SourceFailed("SOURCE_EMPTY", "nothing in it"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_errors_with_attributes_can_be_pickled(error: ChunksinkError) -> None:
+    """Pools of processes pickle the errors of their workers."""
+    copy = pickle.loads(pickle.dumps(error))
+    assert (type(copy), str(copy), vars(copy)) == (type(error), str(error), vars(error))
 
 
 def test_reports_hits_and_answers_print_as_one_short_line(quick_shell: Shell) -> None:

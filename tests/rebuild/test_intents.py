@@ -13,7 +13,7 @@ from chunksink.rebuild.receipts import Receipts
 from chunksink.rebuild.state import State
 from chunksink.sinks.chroma import handle
 from chunksink.sinks.fts.sink import FILE
-from tests.support.bus import FEBRUARY, commit, parent_of, source
+from tests.support.bus import FEBRUARY, commit, parent_of, projected, source
 from tests.support.damage import Damage, cut_off, damaged, take_away
 from tests.support.home import Home, each, sinks_with
 from tests.support.local_engines import chroma, fts
@@ -49,6 +49,24 @@ def dies(home: Home, call: str, *, after: bool, engine: str = "chroma") -> None:
 
 EDITED = source("docs/a.md", "a, edited", version="2", at=FEBRUARY)
 ADDED = source("docs/b.md", "b0", "b1")
+
+
+def test_verify_after_a_kill_finds_only_what_the_next_sync_writes(home: Home) -> None:
+    commit(home.root, "p1", [*EDITED, *ADDED])
+    dies(home, "flush", after=False)
+    assert intents(home) == {("chroma", A), ("chroma", B)}
+    assert (home.verify().status, home.verify().drifted) == ("behind", {})
+    home.sync()
+    assert home.verify().status == "ok"
+
+
+def test_verify_after_a_kill_still_finds_drift(home: Home) -> None:
+    commit(home.root, "p1", [*KEPT, *ADDED])
+    home.sync()
+    commit(home.root, "p1", [*EDITED, *ADDED])
+    dies(home, "flush", after=True)
+    lose(home, "chroma", projected(ADDED)[:1])
+    assert home.verify().drifted.keys() == {"chroma"}
 
 
 EDITS = {
