@@ -195,7 +195,7 @@ def _problems(report: IngestReport) -> Iterator[str]:
         yield "found nothing to read"
     if report.unmatched:
         named = ", ".join(map(printable, report.unmatched))
-        yield f"{named} matched nothing; patterns are relative to each named folder"
+        yield f"{named} matched nothing; patterns are relative to each named folder, and skip hidden files and folders"
     if report.elsewhere:
         others = some(report.elsewhere, _SHOWN_NAMES)
         remedy = f"to update them: --partition {report.elsewhere[0]}"
