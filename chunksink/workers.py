@@ -6,7 +6,7 @@ import signal
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
-from multiprocessing import resource_tracker
+from multiprocessing import current_process, resource_tracker
 from threading import Thread
 from threading import enumerate as threads
 from time import sleep
@@ -18,9 +18,10 @@ MAX_PROCESSES = 8
 
 @contextmanager
 def worker_processes(total_bytes: int, jobs: int | None = None) -> Iterator[Executor | None]:
-    """`jobs` processes, or a number that fits machine and input; None if one process is enough."""
+    """`jobs` processes, or a number that fits machine and input; None if one process is enough, or if this is a worker
+    of multiprocessing's pool, which may not start processes."""
     processes = jobs or (min(os.cpu_count() or 1, MAX_PROCESSES) if total_bytes >= MIN_BYTES else 1)
-    if processes <= 1:
+    if processes <= 1 or current_process().daemon:
         yield None
         return
     # multiprocessing's pool would run the caller's script again if that has no `__main__` guard.

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -41,6 +42,16 @@ def is_running(process: int) -> bool:
     except FileNotFoundError:
         return False
     return state != "Z"
+
+
+def _has_workers(jobs: int) -> bool:
+    with worker_processes(0, jobs) as workers:
+        return workers is not None
+
+
+def test_worker_of_a_pool_starts_no_processes() -> None:
+    with get_context("spawn").Pool(1) as pool:
+        assert pool.apply(_has_workers, (2,)) is False
 
 
 def test_a_script_is_run_once(tmp_path: Path) -> None:
