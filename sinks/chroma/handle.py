@@ -33,7 +33,8 @@ completely: if thousands of texts are alike (a log file), a narrower search miss
 Metadata = Mapping[str, Any]
 T = TypeVar("T")
 GRAPH: dict[str, Any] = {"space": "cosine", "ef_construction": 200, "sync_threshold": 100}
-"""Chroma saves its graph after this many writes. Whoever opens a build inserts the later ones again (ADR 0053)."""
+"""`sync_threshold`: Chroma saves its graph after this many writes. A process that opens the build inserts later ones
+into the graph again (ADR 0053)."""
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,7 @@ def test_encoder_continues_while_engines_write(home: Home) -> None:
 
 
 def opened_early(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> list[MemoryBuild]:
-    """Builds that are opened before their first write, which does this."""
+    """Adds to the builds a `warm_up` that calls `act`. Returns the builds whose `warm_up` was called."""
     opened: list[MemoryBuild] = []
 
     def warm_up(build: MemoryBuild) -> None:
