@@ -34,10 +34,25 @@ _CONFIRMED = f"""
 select family, max(iif(family_hash <> '', documents, coalesce(confirmed, 0))) as had
 from {_RECORDED} group by family having had > 0
 """
-# Families that a run would remove (their `chunks` is null), and families that would lose most of their chunks.
+# Families that a run would remove (their `chunks` is null), and families that would lose most of their chunks. Without
+# those that were renamed.
 _LOST = f"""
 select family, had, chunks from ({_CONFIRMED}) left join current using (family)
 where family not in (select family from held) and (chunks is null and {WHOLE} or chunks * {SHRUNK_DIVISOR} < had)
+and family not in (select value from json_each(:renamed))
+"""
+# Families that disappear, but at least a quarter of their chunks are now in other families. Families with a tenant are
+# left out: a tenant's texts are lost even if another tenant has the same ones.
+_RENAMED = f"""
+with gone as materialized (
+    select family, had from ({_LOST}) where chunks is null
+    and family in (select family from former_document where family = family_key(parent_id, null))),
+present as materialized (
+    select distinct text_hash from chunk
+    where text_hash in (select text_hash from former_text where family in (select family from gone))
+    and family in (select family from current) and family = family_key(parent_id, null))
+select family from gone join former_text using (family) join present using (text_hash)
+group by family having count(*) * {SHRUNK_DIVISOR} >= max(had)
 """
 # `held` also has families that were withdrawn before their partition was lost. They are in no index, so they are left
 # out here.
@@ -53,16 +68,9 @@ and not ({WHOLE}) and {_GONE}
 def large_removal(db: Database, builds: Sequence[str], allowed: int = 0) -> Removal | None:
     """The removal from these live builds that the brake would stop."""
     values = _values(builds)
-    total, total_chunks = db.execute(f"select count(*), coalesce(sum(had), 0) from ({_CONFIRMED})", values).fetchone()
-    removed, affected, chunks = db.execute(
-        "select count(*) filter (where chunks is null), count(*), coalesce(sum(had - coalesce(chunks, 0)), 0) "
-        f"from ({_LOST})",
-        values,
-    ).fetchone()
-    is_large = is_large_loss(removed, total, MIN_SOURCES) or is_large_loss(chunks, total_chunks, MIN_CHUNKS)
-    if is_large and affected > allowed:
-        return Removal(affected, total, f"--allow-deletions {affected}", chunks)
-    return None
+    if _large_removal(db, values, allowed) is None:
+        return None
+    return _large_removal(db, _without_renamed(db, values), allowed)
 
 
 def brake(db: Database, live_builds: Sequence[str], allowed: int) -> None:
@@ -72,7 +80,8 @@ def brake(db: Database, live_builds: Sequence[str], allowed: int) -> None:
         return
     label = f"select nullif(max(label), '') from {_RECORDED} and family = lost.family"
     examples = f"select coalesce(({label}), family) from ({_LOST}) lost order by 1 limit 3"
-    names = ", ".join(name for (name,) in db.execute(examples, _values(live_builds)))
+    rows = db.execute(examples, _without_renamed(db, _values(live_builds)))
+    names = ", ".join(name for (name,) in rows)
     raise Brake(
         removal,
         f"{removal.sources} would be removed or lose most of their chunks; the index is unchanged. "
@@ -115,6 +124,25 @@ def held_by_reason(db: Database, builds: Sequence[str]) -> dict[str, int]:
     return dict(db.execute(select, _values(builds)).fetchall())
 
 
+def _large_removal(db: Database, values: dict[str, str | int], allowed: int) -> Removal | None:
+    total, total_chunks = db.execute(f"select count(*), coalesce(sum(had), 0) from ({_CONFIRMED})", values).fetchone()
+    removed, affected, chunks = db.execute(
+        "select count(*) filter (where chunks is null), count(*), coalesce(sum(had - coalesce(chunks, 0)), 0) "
+        f"from ({_LOST})",
+        values,
+    ).fetchone()
+    is_large = is_large_loss(removed, total, MIN_SOURCES) or is_large_loss(chunks, total_chunks, MIN_CHUNKS)
+    if is_large and affected > allowed:
+        return Removal(affected, total, f"--allow-deletions {affected}", chunks)
+    return None
+
+
 def _values(builds: Sequence[str]) -> dict[str, str | int]:
-    """The value of `:builds` in a statement."""
-    return {"builds": orjson.dumps(list(builds)).decode()}
+    """The values of `:builds` and `:renamed` in a statement."""
+    return {"builds": orjson.dumps(list(builds)).decode(), "renamed": "[]"}
+
+
+def _without_renamed(db: Database, values: dict[str, str | int]) -> dict[str, str | int]:
+    """The values with which `_LOST` leaves out renamed families. Reads all chunks."""
+    renamed = [family for (family,) in db.execute(_RENAMED, values)]
+    return values | {"renamed": orjson.dumps(renamed).decode()}

@@ -99,6 +99,46 @@ def test_brake_counts_withdrawn_but_not_replaced_sources(home: Home) -> None:
     assert texts(home) == 20
 
 
+def in_four_chunks(folder: str, numbers: range, *, edited: int = 0, **fields: object) -> list[dict[str, object]]:
+    """Sources of four chunks; the first `edited` ones keep only the first."""
+    return [
+        record
+        for number in numbers
+        for record in source(
+            f"{folder}/{number}.md",
+            f"text {number}",
+            *(f"part {part} of {number}" + (", edited" if number < edited else "") for part in range(3)),
+            **fields,
+        )
+    ]
+
+
+def test_brake_does_not_count_renamed_sources(home: Home) -> None:
+    commit(home.root, "p1", in_four_chunks("docs", range(20)))
+    home.rebuild()
+    commit(home.root, "p1", in_four_chunks("guides", range(20), edited=9))
+    with pytest.raises(KeyboardInterrupt):  # one engine has the new sources, and nothing is removed yet
+        home.sync(wrap=watching("fts", Moment("delete", 1, raising(KeyboardInterrupt()))))
+    home.sync()
+    assert texts(home) == 20 * 4
+
+
+def test_brake_counts_what_other_sources_do_not_have(home: Home) -> None:
+    commit(home.root, "p1", in_four_chunks("docs", range(20)))
+    home.rebuild()
+    commit(home.root, "p1", in_four_chunks("guides", range(10)))
+    with stopped(10, named="docs/10.md, docs/11.md, docs/12.md"):
+        home.sync()
+
+
+def test_brake_counts_texts_that_only_another_tenant_has(home: Home) -> None:
+    commit(home.root, "p1", in_four_chunks("docs", range(20), tenant_id="acme"))
+    home.rebuild()
+    commit(home.root, "p1", in_four_chunks("guides", range(20), tenant_id="other"))
+    with stopped(20):
+        home.sync()
+
+
 def test_held_sources_are_not_removed(home: Home) -> None:
     """A bus folder that is not mounted empties no index, even with deletions allowed."""
     commit(home.root, "p2", [])
