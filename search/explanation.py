@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from chunksink.search.answer import Answer, SearchHit
-from chunksink.search.fusion import RANK_CONSTANT, Share
+from chunksink.search.fusion import PATH, RANK_CONSTANT, Share
 from chunksink.search.rerank import Reranked
 from chunksink.sinks.document import CUSTOM, Document
 
@@ -17,6 +17,8 @@ def is_fused(answer: Answer) -> bool:
 
 def share_text(answer: Answer, share: Share) -> str:
     """The contribution of one leg."""
+    if share.leg == PATH:
+        return f"the query is the end of its path, adds {share.points:.4g}: the best score"
     place = NOT_RANKED if share.rank is None else f"place {share.rank}"
     if answer.sort is not None:
         return place

@@ -7,8 +7,11 @@ Clarke, Buettcher 2009), which needs no common scale.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import NamedTuple
 
+PATH = "path"
+"""The leg of the shares that `named_first` adds."""
 RANK_CONSTANT = 60
 """From the original paper. With it, a key at place 61 or better in both rankings outranks a key that is first in only
 one."""
@@ -106,6 +109,13 @@ def by_scores(rankings: Mapping[str, Ranking]) -> list[Fused]:
     that the best of poor hits does not outrank good ones.
     """
     return _sum(share for leg, ranking in rankings.items() for share in _scaled(leg, ranking))
+
+
+def named_first(fused: Sequence[Fused], named: Sequence[str]) -> list[Fused]:
+    """Adds the best score to the keys in `named`, so that they come first."""
+    best = fused[0].score if fused else 1.0
+    shares = ((key, Share(PATH, 1, best, 1.0, best)) for key in named)
+    return _sum(chain(shares, ((one.key, share) for one in fused for share in one.shares)))
 
 
 def best_value(ranking: Ranking) -> float:

@@ -3,6 +3,7 @@
 If one leg of hybrid mode fails, it is reported and the other one answers.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -36,6 +37,8 @@ PhraseHits = Sequence[Hit] | None
 the keyword leg is asked, or if keyword search is not available or answers from another build."""
 
 _DEPTH_FACTOR = 4
+_FILE_NAME = re.compile(r"[^\s*?]+[./][^\s*?]+")
+_MAX_FILE_HITS = 100
 
 FromChunks = Callable[[Mapping[str, str]], list[Document]]
 """Makes documents from the chunks on disk. The argument maps the ids of documents to their families (`parent_id`)."""
@@ -71,6 +74,14 @@ class KeywordLeg:
             return [replace(hit, score=0.0) for hit in hits]  # with equal scores, fusion keeps the engine's order
 
         return LegQuery(ask, max_score=partial(self.reader.max_score, words, filters))
+
+    def in_named_files(self, question: Question, filters: Sequence[Filter]) -> list[Hit]:
+        """The best hits in files whose path ends with the query. Empty if the query is not a file name or a path."""
+        name = question.text.strip().removeprefix("./")
+        if question.sort is not None or not _FILE_NAME.fullmatch(name):
+            return []
+        path = Filter("path", like=(name, f"*/{name}"))
+        return self.reader.search(question.words, _MAX_FILE_HITS, (*filters, path), every=not question.collapse)
 
 
 @dataclass(frozen=True)
@@ -218,6 +229,8 @@ class LegQueries:
         """See `Answer.moved`."""
         self.phrases_enforced = True
         """Whether every hit contains the quoted phrases."""
+        self.in_named_files: Sequence[Hit] = ()
+        """See `KeywordLeg.in_named_files`."""
 
     def begin(self, question: Question, filters: Sequence[Filter], keyword: KeywordLeg | None) -> None:
         """`keyword` is the leg that finds phrases, even if the mode does not use it otherwise."""
@@ -227,6 +240,8 @@ class LegQueries:
                 own = _without_patterns(filters, keyword) if isinstance(leg, SemanticLeg) else filters
                 with span(f"begin {name}"):
                     self._queries[name] = leg.begin(question, own, phrase_hits)
+                    if isinstance(leg, KeywordLeg):
+                        self.in_named_files = leg.in_named_files(question, filters)
             except InvalidFilter:
                 raise
             except (EmbeddingsError, SinkError) as error:  # for example an endpoint that does not answer

@@ -313,7 +313,8 @@ PROJECTION: tuple[FieldRule, ...] = (
     ),
     FieldRule(
         "anchor",
-        "id of the element in the source: TEI, HTML, the `{#id}` of a heading in Markdown",
+        "id of the element in the source: TEI, HTML, the `{#id}` of a heading in Markdown, `L41` for a line of a text "
+        "file without headings",
         ("span.tei", "span.anchor", "locator.anchor", "metadata.anchor"),
         values.anchor,
     ),

@@ -39,7 +39,7 @@ _PRINTED = re.compile(
     re.IGNORECASE,
 )
 
-Places = dict[int, int | str]  # numbers of pages or slides, or names of sheets, by the offsets where they begin
+Places = dict[int, int | str]  # numbers of pages or slides, names of sheets, or anchors, by the offsets of their starts
 
 
 class Part(NamedTuple):
@@ -87,9 +87,10 @@ class DocumentFormat(CutByPolicy):
         _ = self.parser  # raises if a library is missing
         left_out: Counter[str] = Counter()
         document, places = self._convert(read_whole(source), left_out)
+        starts = list(places)
         for item in chunk_document(document, source, self, self.policy):
             for record in item.chunks if isinstance(item, Family) and places else ():
-                self._locate(record, places)
+                self._locate(record, places, starts)
             yield item
         if counts := [f"{what} ({count:,})" for what, count in sorted(left_out.items()) if count]:
             yield Notice(codes.PARTS_LEFT_OUT, f"left out: {', '.join(counts)}", is_failure=False)
@@ -104,8 +105,7 @@ class DocumentFormat(CutByPolicy):
             reason = f"it cannot be read as {self.name.upper()}: {str(error) or type(error).__name__}"
             raise SourceFailed(codes.CHUNKING_FAILED, reason) from error
 
-    def _locate(self, record: Record, places: Places) -> None:
-        starts = list(places)
+    def _locate(self, record: Record, places: Places, starts: Sequence[int]) -> None:
         start, end = record["span"]["char_range"].values()
         first, last = (places[starts[bisect_right(starts, at) - 1]] for at in (start, end - 1))
         if self.place_name == "page":

@@ -3,7 +3,7 @@ text."""
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from chunksink.ingest.codes import NUL_REMOVED
@@ -34,7 +34,8 @@ class TextFormat(DocumentFormat):
     suffixes = (".txt", ".text", ".rst", ".adoc", ".asciidoc", ".org")
     suffixes_if_asked = (".textile", ".wiki", ".tex", ".log", ".srt", ".vtt", "")
     source_type = "txt"
-    rules = "8"
+    place_name = "anchor"
+    rules = "9"
 
     def convert(self, data: bytes, left_out: Counter[str]) -> tuple[Structure, Places]:
         text = decode(data)
@@ -42,7 +43,16 @@ class TextFormat(DocumentFormat):
         text = clean(readable(text) if _CONTROLS.search(text) else text)
         lines, levels, title = _find_headings(text.split("\n"))
         document, _ = build_document(parts_of_lines(lines, levels))
-        return replace(document, metadata={"title": title} if title else {}, notice_codes=notice_codes), {}
+        places = {} if levels else dict(_numbers_of_lines(document.text))
+        return replace(document, metadata={"title": title} if title else {}, notice_codes=notice_codes), places
+
+
+def _numbers_of_lines(text: str) -> Iterator[tuple[int, int | str]]:
+    """For each line the offset where it begins, and its number as the anchor that viewers of code understand."""
+    offset = 0
+    for number, line in enumerate(text.split("\n"), start=1):
+        yield offset, f"L{number}"
+        offset += len(line) + 1
 
 
 def _find_headings(lines: Sequence[str]) -> tuple[list[str], dict[int, int], str]:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from chunksink.search.answer import Answer, SearchHit
 from chunksink.search.explanation import NOT_RANKED, formula, is_fused, rerank_text, score_text, share_text
-from chunksink.search.fusion import RANK_CONSTANT
+from chunksink.search.fusion import PATH, RANK_CONSTANT
 from chunksink.search.question import LEGS_OF
 
 
@@ -38,17 +38,21 @@ def drawers(answer: Answer) -> list[Drawer]:
 
 
 def _full_bar(answer: Answer) -> float:
-    """The score of a full bar: the highest possible one; with one leg, the best on the page."""
-    if not is_fused(answer):
+    """The score of a full bar: the highest possible one, if it is known, else the best on the page."""
+    if not _is_bounded(answer):
         return max((hit.score for hit in answer.hits), default=0.0)
     return 2 / (RANK_CONSTANT + 1) if answer.fusion == "ranks" else 1.0
+
+
+def _is_bounded(answer: Answer) -> bool:
+    return is_fused(answer) and all(PATH not in hit.ranks for hit in answer.hits)
 
 
 def _drawer(answer: Answer, hit: SearchHit, full: float) -> Drawer:
     shares = {share.leg: share for share in hit.shares}
     bars = []
     start = 0.0
-    for leg in LEGS_OF[answer.mode]:
+    for leg in dict.fromkeys((*LEGS_OF[answer.mode], *shares)):
         if leg in answer.unavailable:
             bars.append(Bar(leg, False, 0.0, start, "not available"))
         elif leg not in shares:
@@ -60,7 +64,7 @@ def _drawer(answer: Answer, hit: SearchHit, full: float) -> Drawer:
     return Drawer(_reason(hit), tuple(bars), score_text(answer, hit), _how(answer))
 
 
-_FOUND_BY = {"keyword": "by its words", "semantic": "by its meaning", "engine": "by the engine"}
+_FOUND_BY = {"keyword": "by its words", "semantic": "by its meaning", "engine": "by the engine", PATH: "by its path"}
 
 
 def _reason(hit: SearchHit) -> str:
@@ -80,5 +84,5 @@ def _how(answer: Answer) -> str:
     if answer.sort is not None:
         return formula(answer)
     best = "the first place" if answer.fusion == "ranks" else "the value 1"
-    full = f"{best} in both searches" if is_fused(answer) else "the best score of this page"
+    full = f"{best} in both searches" if _is_bounded(answer) else "the best score of this page"
     return f"{formula(answer)}; a full bar means {full}"

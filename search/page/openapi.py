@@ -181,7 +181,8 @@ _SCHEMAS: dict[str, Any] = {
             "snippet": _list(_object({"text": _TEXT, "match": {"type": "boolean"}})),
             "ranks": {
                 **_map({"type": "integer"}),
-                "description": "The place in each leg that found it: keyword, semantic or engine.",
+                "description": "The place in each leg that found it: keyword, semantic or engine. `path` is 1 if the "
+                "query is the end of its path.",
             },
             "same_text": {
                 **_list(_object(_REFERENCE)),

@@ -205,8 +205,9 @@ def test_index_of_the_version_before_is_updated_without_embedding(
     assert shell.digests() == updated
 
 
-def _sync_killed(folder: Path, call: int) -> None:
+def _sync_killed(folder: Path, call: int, sinks: str) -> None:
     os.chdir(folder)
+    os.environ["CHUNKSINK_SINKS"] = sinks  # the server of forked processes may be older than this test's settings
     executor.EMBEDDED_AT_ONCE = executor.WRITTEN_AT_ONCE = 1
     act_at("chunksink.rebuild.receipts", "Receipts", "confirm", call, "before")
     run(["sync"])
@@ -217,10 +218,11 @@ def _sync_killed(folder: Path, call: int) -> None:
 def test_change_of_fields_when_killed_converges_and_is_refused_until_then(
     quick_shell: Shell, monkeypatch: pytest.MonkeyPatch, call: int
 ) -> None:
-    monkeypatch.setenv("CHUNKSINK_SINKS", "fts,jsonl")
+    sinks = "fts,jsonl"
+    monkeypatch.setenv("CHUNKSINK_SINKS", sinks)
     quick_shell.begin("to be killed", "sync", p1=TICKETS)
     configure(quick_shell, FIELDS)
-    process = FORKING.Process(target=_sync_killed, args=(quick_shell.folder, call))
+    process = FORKING.Process(target=_sync_killed, args=(quick_shell.folder, call, sinks))
     process.start()
     process.join(120)
     assert process.exitcode == -9

@@ -19,7 +19,6 @@ from chunksink.ingest.formats.registry import Format
 from chunksink.ingest.model import Source
 from chunksink.ingest.record_fields import new_provenance
 
-_SUFFIX = re.compile(r"(?<=.)\.[A-Za-z]\w{0,9}\Z", re.ASCII)
 _FOLDER_PAGES = ("index", "_index", "readme")
 _YEAR = re.compile(r"\d{4}(?!\d)")
 _INDENTATION = re.compile(r"^[ \t]*(?=\S)", re.MULTILINE)
@@ -185,7 +184,7 @@ def _metadata(
 
 def _about(document: Structure, source: Source, format_: Format) -> Record:
     """Metadata of the document and of its file."""
-    name = _file_title(source.uri)
+    name = _file_title(source.uri, format_)
     values: Record = {**({"title": name} if name else {}), **document.metadata}
     order = (key for key in ("title", "language", "date", *values) if key in values)
     about = {key: shortened(values[key]) if isinstance(values[key], str) else values[key] for key in order}
@@ -194,10 +193,13 @@ def _about(document: Structure, source: Source, format_: Format) -> Record:
     return about | {"file_type": format_.source_type, "mime_type": format_.mime_type, "size_bytes": source.size}
 
 
-def _file_title(uri: str) -> str:
-    """The file's name without its suffix; for a page such as README, the folder's name."""
+def _file_title(uri: str, format_: Format) -> str:
+    """The file's name, without its suffix if that is one of the format's; for a page such as README, the folder's
+    name."""
     folder, _, file = uri.rpartition("/")
-    name = _SUFFIX.sub("", file)
+    name, dot, suffix = file.rpartition(".")
+    if not name or f"{dot}{suffix}".lower() not in (*format_.suffixes, *format_.suffixes_if_asked):
+        name = file
     if name.lower() in _FOLDER_PAGES:
         name = folder.rpartition("/")[2] or name
     return one_line(canonical_text(name))

@@ -51,10 +51,22 @@ def test_text_of_terminal_is_what_a_person_reads() -> None:
     assert plain("N\bNA\bAM\bME\bE\n   _\bl_\bs - list\n").text == "NAME\n   ls - list"
 
 
+def test_code_has_its_file_name_as_title_and_line_numbers_as_anchors() -> None:
+    lines = [f"def f{number}(a, b):\n    return a  +  b\n" for number in range(200)]
+    found = plain("\ufeff\r\n" + "\n".join(lines).replace("\n", "\r\n"), "src/index.py")
+    assert found.metadata["title"] == "index.py"
+    assert len(found.records) > 2
+    for record in found.records:
+        line = int(record["locator"]["anchor"].removeprefix("L"))
+        expected = ["", *"\n".join(lines).split("\n")][line - 1]
+        assert record["text"].split("\n")[0] == " ".join(expected.split()), line
+
+
 def test_underlined_lines_are_headings() -> None:
     found = plain(REST)
     assert found.headings == [["The Tool"], ["The Tool", "Use"], ["The Tool", "Use", "More"]]
     assert found.metadata["title"] == "The Tool"
+    assert "locator" not in found.records[0]
     assert "Heading\n    -------" in found.text
     assert found.records[2]["text"].startswith("More\n"), "its words alone are text"
 
