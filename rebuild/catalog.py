@@ -224,7 +224,7 @@ class Catalog:
             rows_of, values = f"family_chunk where family in ({marks(keys)})", list(keys)
         rows: Iterable[Any] = self._db.execute(
             f"select family, partition, reading_id, offset, length, line from {rows_of} "
-            "order by partition, first_offset, family, offset",
+            "order by partition, first, offset",
             values,
         )
         if keys is not None:  # while a query is open, SQLite rejects writes if another connection has written since
@@ -240,16 +240,16 @@ class Catalog:
         return (CurrentChunk(*row) for row in rows)
 
     def readable_texts(self) -> Iterator[list[TextPlace]]:
-        """The texts of the current chunks in valid partitions, in pages, in their order on disk."""
-        last: tuple[Any, ...] = ("", -1)
+        """The texts of the current chunks in valid partitions, in pages. Each page is in the order on disk."""
+        last = 0
         select = (
-            "select partition, offset, length, text_hash, context from current_chunk "
-            "where (partition, offset) > (?, ?) "
-            f"and partition in (select key from partition where state = ?) order by partition, offset limit {_PAGE}"
+            "select id, partition, offset, length, text_hash, context from current_chunk where id > ? "
+            f"and partition in (select key from partition where state = ?) order by id limit {_PAGE}"
         )
-        while rows := self._db.execute(select, [*last, VALID]).fetchall():
-            yield [TextPlace(row[0], Place(*row[1:3]), *row[3:]) for row in rows]
-            last = rows[-1][:2]
+        while rows := self._db.execute(select, [last, VALID]).fetchall():
+            last = rows[-1][0]
+            rows.sort(key=lambda row: row[1:3])
+            yield [TextPlace(row[1], Place(*row[2:4]), *row[4:]) for row in rows]
 
     def sample_of_keys(self, limit: int) -> list[str]:
         """The cache keys of some texts. The choice is as good as random, but always the same for the same chunks. It

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from hashlib import blake2b
+from hashlib import sha256
 from io import BytesIO
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
@@ -23,7 +23,7 @@ from chunksink.chunkbus.identity import family_key, parent_id, tenant_id
 from chunksink.chunkbus.reader import LineBlock, Place, blocks_at, lines_of, read_blocks, read_lines
 from chunksink.chunkbus.validation import NeedsValidation, PartialValidation
 from chunksink.embeddings.context import context_hash, context_of
-from chunksink.rebuild.schema import exists
+from chunksink.rebuild.schema import exists, marks
 from chunksink.sinks.projection import title_and_headings
 
 if TYPE_CHECKING:
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 Line = tuple[Place, bytes]
 Row = tuple[Any, ...]
-COLUMNS = (
-    "partition, offset, length, family, parent_id, document_id, chunk_id, text_hash, source_checksum, version, "
-    "created_at, line, context"
+LINE_COLUMNS = "id, offset, length, line"
+CHUNK_COLUMNS = (
+    "id, partition, family, parent_id, document_id, chunk_id, text_hash, source_checksum, version, created_at, context"
 )
 KEY = "text_hash || lower(hex(context))"
 """The name of a chunk's vector in the cache, in SQL."""
@@ -43,6 +43,8 @@ _BYTES = 16
 _WAITING = 200_000
 """The most unmatched lines that are kept in memory."""
 
+_BATCH = 1000  # rows
+_INSERT = "insert into {} ({}) values ({})"
 _TABLES = (
     "create temp table if not exists removed_row (id integer primary key)",
     # A row is a run of kept lines: their former places are `first` to `last`, and all moved by `shift`.
@@ -57,21 +59,12 @@ _IS_REORDERED = """
 select 1 from (select first + shift as place, lag(last + shift) over (order by first) as before from kept)
 where place < before limit 1
 """
-_SHIFTED = """
-update {table} set {place} = {place}
-    + coalesce((select shift from kept where first <= {place} order by first desc limit 1), 0)
-where partition = :key and {which}
+_MOVE = """
+update chunk_line set offset = offset
+    + coalesce((select shift from kept where first <= offset order by first desc limit 1), 0)
+where id in (select id from chunk where partition = :key and id <= :last)
+and offset >= (select min(first) from kept where shift <> 0)
 """
-_MAY_HAVE_MOVED = "{place} >= (select min(first) from kept where shift <> 0)"
-_CHUNKS = f"{_MAY_HAVE_MOVED.format(place='offset')} and id <= :last"
-# The tables whose places are updated, in this order. `chunk` is last, because the condition on `last_version` reads the
-# old offsets in `chunk`. That condition names families, so that SQLite finds the rows by their primary key. If a
-# family lost its first line, `decide` sets its place.
-_MOVE = (
-    ("last_version", "first_offset", f"family in (select family from chunk where partition = :key and {_CHUNKS})"),
-    ("current", "first_offset", _MAY_HAVE_MOVED.format(place="first_offset")),
-    ("chunk", "offset", _CHUNKS),
-)
 # Values of removed rows that no remaining row of the family has. With `not in`, SQLite would compare all pairs of rows.
 _NOTE_FORMER = """
 insert or ignore into {table} select removed.family, removed.{column} {more} from removed left join (
@@ -91,25 +84,23 @@ where new.id > ? and old.partition = ? and old.id <> new.id
 """
 # The unchanged chunks of families that have added or removed ones.
 _KEPT_OF_CHANGED = """
-select offset, length from chunk indexed by chunk_family where partition = :key and id <= :last and family in (
+select offset, length from chunk indexed by chunk_family join chunk_line using (id)
+where partition = :key and id <= :last and family in (
     select family from removed union select family from chunk where id > :last)
 order by offset
 """
 
 
-def rows_of(key: str, lines: Iterable[Line]) -> Iterator[Row]:
-    """The values of `COLUMNS` for these lines of a partition."""
-    for place, line in lines:
-        yield _row(key, place, line, orjson.loads(line))
+def rows_of(key: str, lines: Iterable[Line], last: int) -> Iterator[tuple[Row, Row]]:
+    """For each line of a partition, the values of `LINE_COLUMNS` and of `CHUNK_COLUMNS`. Their ids follow `last`."""
+    for id, (place, line) in enumerate(lines, start=last + 1):
+        yield (id, *place, hash_of_line(line)), (id, key, *_values(orjson.loads(line)))
 
 
-def _row(key: str, place: Place, line: bytes, chunk: Record) -> Row:
+def _values(chunk: Record) -> Row:
     provenance, parent = msgspec.convert(chunk["provenance"], Provenance), parent_id(chunk)
     created_at = chunk.get("created_at")
     return (
-        key,
-        place.offset,
-        place.length,
         family_key(parent, tenant_id(chunk)),
         parent,
         chunk["document_id"],
@@ -118,7 +109,6 @@ def _row(key: str, place: Place, line: bytes, chunk: Record) -> Row:
         provenance.checksum(),
         _version(provenance.version()),
         instant(created_at) if created_at else None,
-        hash_of_line(line),
         _context(*title_and_headings(chunk)),
     )
 
@@ -141,7 +131,7 @@ def instant(stamp: str) -> str:
 
 
 def hash_of_line(line: bytes) -> bytes:
-    return blake2b(line, digest_size=_BYTES).digest()
+    return sha256(line).digest()[:_BYTES]  # many processors have instructions for it
 
 
 class ContentOf:
@@ -172,8 +162,11 @@ def update_chunks(
     db.execute(f"insert into removed select family, parent_id, document_id, text_hash {removed}")
     db.execute(f"delete {removed}")
     (last,) = db.execute("select coalesce(max(id), 0) from chunk").fetchone()
-    values = ", ".join("?" * len(COLUMNS.split(",")))
-    db.conn.executemany(f"insert into chunk ({COLUMNS}) values ({values})", rows_of(key, lines_of(new)))
+    rows = rows_of(key, lines_of(new), last)
+    while batch := list(islice(rows, _BATCH)):
+        of_lines, of_chunks = zip(*batch, strict=True)
+        db.conn.executemany(_INSERT.format("chunk_line", LINE_COLUMNS, marks(LINE_COLUMNS.split(","))), of_lines)
+        db.conn.executemany(_INSERT.format("chunk", CHUNK_COLUMNS, marks(CHUNK_COLUMNS.split(","))), of_chunks)
     db.execute("insert or ignore into undecided select family, ? from removed", [key])
     db.execute("insert or ignore into undecided select family, partition from chunk where id > ?", [last])
     for table, column, more in (("former_text", "text_hash", ""), ("former_document", "document_id", ", parent_id")):
@@ -216,7 +209,10 @@ def _new_lines(
 
 def _compare(db: Database, key: str, lines: Iterable[Line]) -> list[Place]:
     """Fills `kept` and `removed_row`, and returns the places of new lines, in order."""
-    stored = db.execute("select id, offset, line from chunk where partition = ? order by offset", [key])
+    stored = db.execute(
+        "select l.id, offset, line from chunk c join chunk_line l on l.id = c.id where partition = ? order by offset",
+        [key],
+    )
     removed: dict[bytes, tuple[int, Row]] = {}
     added: dict[bytes, Place] = {}
     db.conn.executemany("insert into kept values (?, ?, ?)", _runs(_matches(stored, lines, removed, added)))
@@ -270,8 +266,7 @@ def _move(db: Database, key: str, last: int) -> None:
     """Updates the places of kept lines: those with row numbers up to `last`."""
     if db.execute(_IS_REORDERED).fetchone() is not None:
         mark_undecided(db, key)
-    for table, place, which in _MOVE:
-        db.execute(_SHIFTED.format(table=table, place=place, which=which), {"key": key, "last": last})
+    db.execute(_MOVE, {"key": key, "last": last})
 
 
 def drop_former_texts(db: Database) -> None:

@@ -52,8 +52,9 @@ class _ChunkRow(NamedTuple):
 
 
 _CHUNK_ROWS = f"""
-select c.partition, p.state, c.offset, c.length, c.family, c.parent_id, c.document_id, c.text_hash, c.source_checksum,
-    {KEY} from chunk c join partition p on p.key = c.partition where c.chunk_id = ? order by c.partition, c.offset
+select c.partition, p.state, l.offset, l.length, c.family, c.parent_id, c.document_id, c.text_hash, c.source_checksum,
+    {KEY} from chunk c join chunk_line l on l.id = c.id join partition p on p.key = c.partition
+where c.chunk_id = ? order by c.partition, l.offset
 """
 _FORMER = "former_document where ?1 in (family, document_id, parent_id) or parent_id = ?2"
 
@@ -177,7 +178,7 @@ def _chunk_ids(db: Any, root: BusRoot, name: str, without_chunks: Callable[[str]
         sources = [named_source(family, any_document(db, root, family)) for family in families[:SHOWN]]
         shown = listed(sources, len(families))
         raise UnknownChunk(f"{name!r:.100} names {len(families):,} sources:\n{shown}\nChoose one by its family")
-    for rows in ("family_chunk", "chunk") if families else ():
+    for rows in ("family_chunk", "chunk join chunk_line using (id)") if families else ():
         select = f"select distinct chunk_id from {rows} where family = ? order by partition, offset"
         if chunks := [str(chunk_id) for (chunk_id,) in db.execute(select, families)]:
             return chunks

@@ -114,7 +114,9 @@ def source_names(db: Any, root: BusRoot, families: Sequence[str]) -> dict[str, s
 
 def any_document(db: Any, root: BusRoot, family: str) -> Document | None:
     """Any document of this family; None if it has no chunk, or if its partition has changed."""
-    select = "select partition, offset, length, text_hash from chunk where family = ? limit 1"
+    select = (
+        "select partition, offset, length, text_hash from chunk join chunk_line using (id) where family = ? limit 1"
+    )
     for partition, offset, length, text_hash in db.execute(select, [family]).fetchall():
         with suppress(OSError, PartitionChanged), PartitionReader(root, partition) as reader:
             [document] = project_family([reader.record(Place(offset, length), text_hash)])

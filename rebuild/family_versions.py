@@ -24,13 +24,13 @@ insert into family_version select distinct family, partition, document_id, sourc
 _LIST_LAST_VERSIONS = f"""
 with last as (
     select partition, family, source_checksum, max(offset), count(distinct source_checksum) as versions
-    from {_CHANGED} group by family, partition)
+    from {_CHANGED} join chunk_line using (id) group by family, partition)
 insert into last_version
-select c.family, c.partition, p.reading_id, min(c.parent_id), c.source_checksum, min(c.offset), count(*),
+select c.family, c.partition, p.reading_id, min(c.parent_id), c.source_checksum, min(c.id), count(*),
     max(1, last.versions), case when count(*) = count(c.created_at) then max(c.created_at) else p.created_at end,
-    content_of(c.line)
+    content_of(l.line)
 from last cross join chunk c indexed by chunk_family on c.family = last.family and c.partition = last.partition
-join partition p on p.key = c.partition
+join chunk_line l on l.id = c.id join partition p on p.key = c.partition
 where c.source_checksum is last.source_checksum
 group by c.family, c.partition
 """
@@ -54,7 +54,7 @@ retired as (
     and {_OF_TENANT}
     and (named.rank, named.partition) < (t.at, t.partition)
     and (s.rank, s.partition) <= (named.rank, named.partition))
-select family, partition, reading_id, source_checksum, first_offset, chunks, content from (
+select family, partition, reading_id, source_checksum, first, chunks, content from (
     select *, row_number() over (partition by family order by rank desc, partition desc) as place from mine
     where (family, partition) not in (select family, partition from retired)
 ) where place = 1
@@ -62,11 +62,11 @@ select family, partition, reading_id, source_checksum, first_offset, chunks, con
 
 # Family hashes stay valid while the lines of a family are the same, even if they have moved within the file.
 _UPDATE_CURRENT = """
-insert into current (family, partition, reading_id, source_checksum, first_offset, chunks, content)
-select family, partition, reading_id, source_checksum, first_offset, chunks, content from decided where true
+insert into current (family, partition, reading_id, source_checksum, first, chunks, content)
+select family, partition, reading_id, source_checksum, first, chunks, content from decided where true
 on conflict (family) do update set
     partition = excluded.partition, reading_id = excluded.reading_id, source_checksum = excluded.source_checksum,
-    first_offset = excluded.first_offset, chunks = excluded.chunks, content = excluded.content,
+    first = excluded.first, chunks = excluded.chunks, content = excluded.content,
     family_hash = case when current.content = excluded.content then family_hash end
 """
 
@@ -78,7 +78,8 @@ where p.state <> 'valid' and v.family in (select family from undecided)
 """
 
 _CLAIMANT = """
-'document ' || substr({0}.document_id, 1, 120) || ' (partition ' || {0}.partition || ', byte ' || {0}.offset || ')'
+'document ' || substr({0}.document_id, 1, 120) || ' (partition ' || {0}.partition || ', byte '
+    || (select offset from chunk_line l where l.id = {0}.id) || ')'
 """
 # `cross join` makes SQLite start with the undecided families; otherwise it reads every chunk.
 _HOLD_DUPLICATES = """

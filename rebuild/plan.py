@@ -222,7 +222,7 @@ class Plan:
                 self._compare_build(build, is_empty=build in empty)
             self._db.execute(
                 "insert into to_write (family) select family from current "
-                "where family in (select family from planned where action = 'write') order by partition, first_offset"
+                "where family in (select family from planned where action = 'write') order by first"
             )
 
     def _compare_build(self, build: str, *, is_empty: bool) -> None:
@@ -243,13 +243,12 @@ def unhashed(db: Database, builds: Sequence[str] | None = None) -> Iterator[list
     receipt = f"select 1 from receipt where build in ({marks(builds or ())}) and family = current.family"
     is_confirmed = "" if builds is None else f"and exists ({receipt})"
     select = (
-        "select partition, first_offset, family from current where family_hash is null "
-        f"and (partition, first_offset) > (?, ?) and family not in (select family from held) {is_confirmed} "
-        f"order by partition, first_offset limit {_UNHASHED}"
+        "select first, family from current where family_hash is null "
+        f"and first > ? and family not in (select family from held) {is_confirmed} order by first limit {_UNHASHED}"
     )
-    last = ("", -1)
-    while rows := db.execute(select, [*last, *(builds or ())]).fetchall():
-        yield [family for _, _, family in rows]
+    last = 0
+    while rows := db.execute(select, [last, *(builds or ())]).fetchall():
+        yield [family for _, family in rows]
         if len(rows) < _UNHASHED:  # another query would scan every family again
             return
-        last = rows[-1][:2]
+        last, _ = rows[-1]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 _HOME_ID = "home.id"
-_SCHEMA = "tables 2"
+_SCHEMA = "tables 3"
 """Change it with the tables: a `state.db` with another schema is refused."""
 
 RECORDS_OF_BUILD = (
@@ -60,17 +60,19 @@ create index finding_partition on finding (partition);
 create table tombstone (partition text, parent_id text, document_id text, at text, tenant_id text);
 create index tombstone_parent on tombstone (parent_id);
 create index tombstone_document on tombstone (document_id);
--- The primary key of a chunk is not its place. So if a chunk moves within its file, only the index `chunk_place` is
--- updated. `line`: the hash of its line; `context`: the hash of the words that are embedded before its text.
+-- `context`: the hash of the words that are embedded before the text.
 create table chunk (
-    id integer primary key, partition text, offset integer, length integer, family text, parent_id text,
-    document_id text, chunk_id text, text_hash text, source_checksum text, version text, created_at text, line blob,
-    context blob not null default x'');
-create index chunk_place on chunk (partition, offset);
+    id integer primary key, partition text, family text, parent_id text, document_id text, chunk_id text,
+    text_hash text, source_checksum text, version text, created_at text, context blob not null default x'');
+create index chunk_partition on chunk (partition);
 create index chunk_family on chunk (family, partition);
 create index chunk_id on chunk (chunk_id);
 create index chunk_document on chunk (document_id);
 create index chunk_parent on chunk (parent_id);
+-- The place of each chunk in its file, and `line`, the hash of its line. A table of its own, without an index: most
+-- chunks of a file move when one of them changes, and then only these short rows are updated.
+create table chunk_line (id integer primary key, offset integer, length integer, line blob);
+create trigger chunk_gone after delete on chunk begin delete from chunk_line where id = old.id; end;
 -- Former texts of families. There can be many, after a partition was chunked again.
 create table former_text (family text, text_hash text, primary key (family, text_hash)) without rowid;
 create table former_document (
@@ -84,16 +86,17 @@ create table family_version (family text, partition text, document_id text, sour
 create index family_version_family on family_version (family, partition);
 -- A family's last version in one partition. `rank` is a time: the newest `created_at` of its chunks if all have one,
 -- else the manifest's. `content` is the hash of its lines; if it has not changed, the projected documents are the same.
+-- `first`: the lowest id of its chunks, for an order that is nearly that of the files.
 create table last_version (
-    family text, partition text, reading_id integer, parent_id text, source_checksum text, first_offset integer,
+    family text, partition text, reading_id integer, parent_id text, source_checksum text, first integer,
     chunks integer, versions integer, rank text, content blob, primary key (family, partition)) without rowid;
 -- The version of each family that counts; no row if all are retired. `family_hash` is null until the
 -- documents of the family are hashed.
 create table current (
-    family text primary key, partition text, reading_id integer, source_checksum text, first_offset integer,
+    family text primary key, partition text, reading_id integer, source_checksum text, first integer,
     chunks integer, family_hash text, content blob) without rowid;
-create index current_place on current (partition, first_offset);
-create index current_unhashed on current (partition, first_offset) where family_hash is null;
+create index current_first on current (first);
+create index current_unhashed on current (first) where family_hash is null;
 -- Families that stay in the index unchanged, and why.
 create table held (family text primary key, reason text, detail text) without rowid;
 -- Families whose current version must be decided again, and the partition in which they changed; '' if they have not
@@ -101,13 +104,14 @@ create table held (family text primary key, reason text, detail text) without ro
 create table undecided (family text, partition text, primary key (family, partition)) without rowid;
 create table projection (version integer);
 create view current_chunk as
-    select c.*, u.first_offset, u.reading_id from current u
-    join chunk c on c.family = u.family and +c.partition = u.partition
+    select c.*, l.offset, l.length, l.line, u.first, u.reading_id from current u
+    join chunk c on c.family = u.family and +c.partition = u.partition left join chunk_line l on l.id = c.id
     where c.source_checksum is u.source_checksum;
 -- The same rows, for queries by family: the index lets them skip other partitions.
 create view family_chunk as
-    select c.*, u.first_offset, u.reading_id from current u
+    select c.*, l.offset, l.length, l.line, u.first, u.reading_id from current u
     cross join chunk c indexed by chunk_family on c.family = u.family and c.partition = u.partition
+    left join chunk_line l on l.id = c.id
     where c.source_checksum is u.source_checksum;
 """
 _RECORDS = """

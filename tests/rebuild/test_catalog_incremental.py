@@ -19,7 +19,7 @@ from chunksink.chunkbus.folder_partitions import FolderRoot
 from chunksink.chunkbus.manifest import Tombstone
 from chunksink.chunkbus.reader import read_manifest
 from chunksink.rebuild import catalog_rows
-from chunksink.rebuild.catalog_rows import COLUMNS
+from chunksink.rebuild.catalog_rows import CHUNK_COLUMNS, LINE_COLUMNS
 from chunksink.rebuild.families import FamilyReader
 from chunksink.rebuild.intake import Intake
 from chunksink.rebuild.plan import unhashed
@@ -215,11 +215,12 @@ def tables(probe: CatalogProbe) -> dict[str, list[tuple[object, ...]]]:
     """Every chunk and every decision, without `reading_id` and hashes of held families, which are there only if the
     family was compared before."""
     free = "case when family not in (select family from held) then"
+    rows_of_chunks = ", ".join(f"{LINE_COLUMNS}, {CHUNK_COLUMNS}".replace("id, offset", "offset").split(", id, "))
     selects = {
-        "chunk": COLUMNS,
+        "chunk join chunk_line using (id)": rows_of_chunks,
         "family_version": "family, partition, document_id, source_checksum, version",
-        "last_version": "family, partition, parent_id, source_checksum, first_offset, chunks, versions, rank",
-        "current": f"family, partition, source_checksum, first_offset, chunks, {free} family_hash end",
+        "last_version": "family, partition, parent_id, source_checksum, chunks, versions, rank",
+        "current": f"family, partition, source_checksum, chunks, {free} family_hash end",
         "held": "family, reason, detail",
     }
     return {

@@ -100,14 +100,14 @@ def test_partition_rewritten_at_every_read_stops_the_run(
     commit(root, "p1", source("docs/a.md", "before"))
     probe.refresh()
     commit(root, "p1", source("docs/b.md", "0"))
-    real, times = catalog_rows._row, iter(range(1, 99))
+    real, times = catalog_rows._values, iter(range(1, 99))
 
     def rewriting(*arguments: Any) -> Any:
         commit(root, "p1", source("docs/b.md", f"{next(times)}"))
         return real(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(catalog_rows, "_row", rewriting)
+        patch.setattr(catalog_rows, "_values", rewriting)
         with pytest.raises(PartitionChanged, match="p1"):
             probe.refresh()
     assert next(times) > 3, "it was read several times"

@@ -95,7 +95,7 @@ def test_changed_lines_suffice_when_there_are_no_findings(
     for records in ([*made[:3], *other, *made[6:]], [*other, *made[6:], *made[:3]], made[:6], []):
         write(root, records)
         assert (refreshed(probe, root), whole) == ([], [KEY])
-        select = "select chunk_id from chunk order by offset"
+        select = "select chunk_id from chunk join chunk_line using (id) order by offset"
         assert [id for (id,) in probe.state.db.execute(select)] == [each["chunk_id"] for each in records]
 
 

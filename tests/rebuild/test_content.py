@@ -15,7 +15,7 @@ from chunksink.chunkbus.identity import family_key, parent_id, tenant_id
 from chunksink.chunkbus.manifest import Tombstone
 from chunksink.chunkbus.reader import read_lines
 from chunksink.rebuild import families
-from chunksink.rebuild.catalog_rows import COLUMNS, ContentOf, rows_of
+from chunksink.rebuild.catalog_rows import CHUNK_COLUMNS, LINE_COLUMNS, ContentOf, rows_of
 from chunksink.rebuild.family_versions import decide
 from chunksink.rebuild.intake import Intake
 from chunksink.sinks.document import Document
@@ -117,10 +117,10 @@ def test_family_key_follows_its_records(root: FolderRoot, fields: dict[str, Any]
     )
     commit(root, "p1", [record])
     with root.chunks_file("p1").open("rb") as file:
-        [row] = rows_of("p1", read_lines(file))
+        [(of_line, of_chunk)] = rows_of("p1", read_lines(file), 0)
     with root.chunks_file("p1").open("rb") as file:
         [(place, line)] = read_lines(file)
-    noted = dict(zip(COLUMNS.split(", "), row, strict=True))
+    noted = dict(zip([*LINE_COLUMNS.split(", "), *CHUNK_COLUMNS.split(", ")], [*of_line, *of_chunk], strict=True))
     assert noted["family"] == family_key(parent_id(record), tenant_id(record))
     assert (noted["parent_id"], noted["offset"], noted["length"]) == (parent_id(record), place.offset, place.length)
     assert orjson.loads(line) == record
@@ -163,8 +163,10 @@ def test_only_changed_families_are_decided(
     decide(probe.state.db)
     new = CatalogProbe(tmp_path / "new", root).refresh()
     for table in ("last_version", "current"):
-        places = f"select family, first_offset from {table} order by family"
-        assert probe.state.db.execute(places).fetchall() == new.state.db.execute(places).fetchall()
+        versions = f"select family, partition, chunks, content from {table} order by family"
+        assert probe.state.db.execute(versions).fetchall() == new.state.db.execute(versions).fetchall()
+    places = "select chunk_id, offset, length, line from chunk join chunk_line using (id) order by offset"
+    assert probe.state.db.execute(places).fetchall() == new.state.db.execute(places).fetchall()
     new.state.db.close()
 
 
