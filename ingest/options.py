@@ -65,8 +65,8 @@ class Options:
 
 
 def patterns(lines: Sequence[str], option: str) -> GitIgnoreSpec:
-    """The patterns of an option. Raises IngestRefused for an invalid one."""
+    """The patterns of an option; several lines are several patterns. Raises IngestRefused for an invalid one."""
     try:
-        return GitIgnoreSpec.from_lines(lines)
+        return GitIgnoreSpec.from_lines("\n".join(lines).splitlines())
     except ValueError as error:
         raise IngestRefused(f"{option} takes patterns as in a .gitignore file: {error}") from error

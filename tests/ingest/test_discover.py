@@ -84,6 +84,7 @@ def test_named_file_of_another_kind_is_not_counted_as_skipped(filled: Bench) -> 
         ({"exclude": ("/*/",)}, {"a.md", "b.markdown"}),
         ({"include": ("*.py",)}, {"a.md", "b.markdown", "sub/c.md", "drafts/g.md", "e.py"}),
         ({"format": "text"}, {"Makefile"}),
+        ({"exclude": ("# from .gitignore\ndrafts/\n\nb.*\n",)}, {"a.md", "sub/c.md"}),
     ],
 )
 def test_patterns_choose_as_in_a_gitignore_file(filled: Bench, options: dict[str, object], names: set[str]) -> None:

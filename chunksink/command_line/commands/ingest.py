@@ -150,6 +150,7 @@ def command(
       chunksink ingest posts.json --field html=content.rendered --field title=title.rendered
       chunksink ingest . --exclude drafts/ --exclude "*.min.html" --prune
       chunksink ingest ~/projects --include "*.py" --include "config/*.toml"
+      chunksink ingest . --exclude "$(cat .gitignore)"
     """
     options["fields"] = _fields(options["fields"])
     Options(**options).check(all_formats())
@@ -194,7 +195,7 @@ def _problems(report: IngestReport) -> Iterator[str]:
     if report.sources == 0:
         yield "found nothing to read"
     if report.unmatched:
-        named = ", ".join(map(printable, report.unmatched))
+        named = some([*map(printable, report.unmatched)], _SHOWN_NAMES)
         yield f"{named} matched nothing; patterns are relative to each named folder, and skip hidden files and folders"
     if report.elsewhere:
         others = some(report.elsewhere, _SHOWN_NAMES)
