@@ -25,6 +25,7 @@ _PART = 4_000
 """Only this many characters of a longer text are parsed, which takes 5 ms."""
 _HTML = ("text/html", "application/xhtml+xml", "application/epub+zip")
 _ROWS = "rows"
+_LINE_ANCHOR = re.compile(r"L\d+")
 _PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 _TAG = re.compile(r"<!--.*?-->|<[/!?A-Za-z][^<>]*>", re.DOTALL)
 _FENCE_OR_ID = re.compile(r"^:{3,}[ \t]*[\w-]*(?:\n|\Z)|[ \t]+\{[ \t]*#[^{}\n]*\}\Z", re.MULTILINE)
@@ -62,6 +63,11 @@ def has_markdown(document: Document) -> bool:
     """Whether the text is Markdown. HTML and office files are converted to Markdown when they are read."""
     mime_type = document.mime_type or ""
     return is_markdown(document) or mime_type in _HTML or "officedocument" in mime_type
+
+
+def keeps_lines(document: Document) -> bool:
+    """Whether the text is from a text file without headings, such as code. Its line breaks and indentation matter."""
+    return _LINE_ANCHOR.fullmatch(document.anchor or "") is not None
 
 
 def plain_text(text: str, document: Document) -> str:

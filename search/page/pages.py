@@ -12,6 +12,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from chunksink.search.access import Access
 from chunksink.search.answer import Answer, Surrounded
+from chunksink.search.excerpt import keeps_lines
 from chunksink.search.explanation import facts, value_text
 from chunksink.search.facets import IN_EVERY_DOCUMENT
 from chunksink.search.page import views
@@ -43,6 +44,7 @@ def environment() -> Environment:
     templates.filters |= {
         "coded": coded,
         "facts": facts,
+        "keeps_lines": keeps_lines,
         "label": views.label_of,
         "passage_url": views.chunk_url,
         "pieces": views.pieces_of,

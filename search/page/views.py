@@ -11,7 +11,7 @@ from markupsafe import Markup
 from chunksink.chunkbus.wording import counted
 from chunksink.search import question
 from chunksink.search.answer import Answer, SearchHit, Surrounded
-from chunksink.search.excerpt import BEFORE, beginning, ending, excerpt, has_markdown
+from chunksink.search.excerpt import BEFORE, beginning, ending, excerpt, has_markdown, keeps_lines
 from chunksink.search.explanation import value_text
 from chunksink.search.facets import IN_EVERY_DOCUMENT
 from chunksink.search.link import link_of, locator_of, name_of, section_of
@@ -77,11 +77,12 @@ class PassageView:
 
 
 def pieces_of(hit: SearchHit) -> tuple[Piece, ...]:
-    """The excerpt of a hit. Without found words it is one line."""
+    """The excerpt of a hit. Without found words it is one line, except of code."""
     pieces = excerpt(hit.snippet, hit.document)
     if not any(piece.match for piece in pieces):
-        line = " ".join("".join(piece.text for piece in pieces).split())
-        return (Piece(beginning(line, _SHOWN_CHARACTERS)),)
+        text = "".join(piece.text for piece in pieces)
+        shown = text if keeps_lines(hit.document) else " ".join(text.split())
+        return (Piece(beginning(shown, _SHOWN_CHARACTERS)),)
     return (replace(pieces[0], text=ending(pieces[0].text, BEFORE)), *pieces[1:])
 
 

@@ -89,6 +89,16 @@ def test_hit_shows_the_unquoted_file_name(quick_shell: Shell) -> None:
     assert "   Verträge & mehr/Büro.md" in quick_shell("search", "boat").out
 
 
+def test_code_is_shown_in_lines(quick_shell: Shell) -> None:
+    code = "import oars\n\n\nclass Boat:\n\tdef sail(self):\n\t\treturn 1\n"
+    quick_shell.synced(p1=[source("src/boat.py", code, locator={"anchor": "L7"})])
+    lines = ["   import oars", "   class Boat:", "       def sail(self):", "           return 1"]
+    for words in ("sail", "boat.py"):  # with a found word in the text, and without
+        shown = quick_shell("search", words).out.splitlines()
+        assert shown[1:5] == lines
+        assert shown[5].startswith("   src/boat.py#L7  (")
+
+
 def test_link_to_a_file_shows_the_words_of_its_fragment(quick_shell: Shell) -> None:
     of_both = {"title": "a", "headings": ["電池の充電"], "mime_type": "text/markdown"}
     named = {"電池.md": "a cat", "https://example.org/a.md": "another cat"}

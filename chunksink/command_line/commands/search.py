@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from math import inf
+from textwrap import dedent
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -18,7 +19,7 @@ from chunksink.embeddings.errors import EmbeddingsError
 from chunksink.live import LiveSearch
 from chunksink.rebuild.state import Generation
 from chunksink.search.answer import Answer, SearchHit
-from chunksink.search.excerpt import beginning, excerpt
+from chunksink.search.excerpt import beginning, excerpt, keeps_lines
 from chunksink.search.explanation import facts, formula, rerank_text, score_text, share_text, value_text
 from chunksink.search.filters import parse_facets, parse_filters, parse_sort
 from chunksink.search.question import FUSIONS, KEYWORD, LEGS_OF, MODES, SEMANTIC, Mode, Question
@@ -192,12 +193,18 @@ def _address(hit: SearchHit) -> str:
 
 def _excerpt(hit: SearchHit) -> str:
     shown = excerpt(hit.snippet, hit.document)
+    if keeps_lines(hit.document):
+        text = _marked(shown if hit.snippet else [Piece(beginning(_text(shown), _TEXT_CHARACTERS))])
+        return "\n   ".join(line for line in dedent(text).split("\n") if line.strip())
     if not hit.snippet:
         return _line(_text(shown))
-    pieces = [Piece(_SPACE.sub(" ", piece.text), piece.match) for piece in shown]
-    return "".join(
-        f"{_BOLD}{printable(piece.text)}{_NORMAL}" if piece.match else printable(piece.text) for piece in pieces
-    ).strip()
+    return _marked(Piece(_SPACE.sub(" ", piece.text), piece.match) for piece in shown).strip()
+
+
+def _marked(pieces: Iterable[Piece]) -> str:
+    """The text with the found words in bold."""
+    lines = ((piece, "\n".join(map(printable, piece.text.expandtabs(4).split("\n")))) for piece in pieces)
+    return "".join(f"{_BOLD}{text}{_NORMAL}" if piece.match else text for piece, text in lines)
 
 
 def _text(pieces: Iterable[Piece]) -> str:
