@@ -42,7 +42,7 @@
     └── SinkError                search engines
         ├── Transient            the same call may work later
         │   └── Unreachable, NotConfirmed
-        └── Refused              the same call will never work
+        └── Refused              the engine refuses the call until something is changed
             └── WrongKey, BuildMissing, BuildBroken, OutOfResources, InvalidFilter
 
 Problems in the data itself are findings in a report, not exceptions. Other exceptions are an OSError, a TypeError or

@@ -10,6 +10,9 @@ protocols of `sinks` and `embeddings`.
 | generation | a build in each sink; readers see the builds of the live generation |
 | marker, stamp | the marker in a build names its home; its stamp changes with every write, which reveals old copies |
 | receipt, intent | what a build has confirmed of a family; a record that a write has started |
+| dead letter | a document that an engine refused, with the reason |
+| current, superseded | the version of a source that counts; an older one in another partition |
+| undecided | not decided again since the chunks of the source changed |
 | drift | the documents in an engine differ from the chunks that were last read |
 | held | kept unchanged: a partition is missing or invalid, sources share a chunk id, or one version of a source is
 split between partitions |

@@ -218,7 +218,7 @@ class Catalog:
         return RetireReport(*row)
 
     def families(self, keys: Sequence[str] | None = None) -> Iterator[CurrentFamily]:
-        """These families (default: all) as the index must have them, in the order of the files."""
+        """These families (default: all) as the index must have them, nearly in the order of the files."""
         rows_of, values = "current_chunk", []
         if keys is not None:
             rows_of, values = f"family_chunk where family in ({marks(keys)})", list(keys)
@@ -244,7 +244,7 @@ class Catalog:
         last = 0
         select = (
             "select id, partition, offset, length, text_hash, context from current_chunk where id > ? "
-            f"and partition in (select key from partition where state = ?) order by id limit {_PAGE}"
+            f"and +partition in (select key from partition where state = ?) order by id limit {_PAGE}"
         )
         while rows := self._db.execute(select, [last, VALID]).fetchall():
             last = rows[-1][0]

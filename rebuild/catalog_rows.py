@@ -11,7 +11,7 @@ from functools import lru_cache
 from hashlib import sha256
 from io import BytesIO
 from itertools import islice, zip_longest
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import msgspec
 import orjson
@@ -89,6 +89,14 @@ where partition = :key and id <= :last and family in (
     select family from removed union select family from chunk where id > :last)
 order by offset
 """
+
+
+class _StoredLine(NamedTuple):
+    """A line of the former reading."""
+
+    id: int
+    offset: int
+    hash: bytes
 
 
 def rows_of(key: str, lines: Iterable[Line], last: int) -> Iterator[tuple[Row, Row]]:
@@ -213,38 +221,43 @@ def _compare(db: Database, key: str, lines: Iterable[Line]) -> list[Place]:
         "select l.id, offset, line from chunk c join chunk_line l on l.id = c.id where partition = ? order by offset",
         [key],
     )
-    removed: dict[bytes, tuple[int, Row]] = {}
+    removed: dict[bytes, tuple[int, _StoredLine]] = {}
     added: dict[bytes, Place] = {}
-    db.conn.executemany("insert into kept values (?, ?, ?)", _runs(_matches(stored, lines, removed, added)))
-    db.conn.executemany("insert into removed_row values (?)", ((id,) for _, (id, *_) in removed.values()))
+    matches = _matches(map(_StoredLine._make, stored), lines, removed, added)
+    db.conn.executemany("insert into kept values (?, ?, ?)", _runs(matches))
+    db.conn.executemany("insert into removed_row values (?)", ((line.id,) for _, line in removed.values()))
     return sorted(added.values())
 
 
 def _matches(
-    stored: Iterable[Row], lines: Iterable[Line], removed: dict[bytes, tuple[int, Row]], added: dict[bytes, Place]
+    stored: Iterable[_StoredLine],
+    lines: Iterable[Line],
+    removed: dict[bytes, tuple[int, _StoredLine]],
+    added: dict[bytes, Place],
 ) -> Iterator[tuple[int, int, int]]:
     """For each line in both readings: its index in the former reading, its former offset, its present offset.
 
     Both readings advance in step. A line waits in `removed` or `added` until the other reading reaches it. Raises
     NeedsValidation if too many wait or a new line occurs twice.
     """
-    for number, (row, line) in enumerate(zip_longest(stored, lines)):
-        now = hash_of_line(line[1]) if line else b""
-        if row and row[2] == now:
-            yield number, row[1], line[0].offset
+    for index, (former, line) in enumerate(zip_longest(stored, lines)):
+        place, hash = (line[0], hash_of_line(line[1])) if line else (None, b"")
+        if former and place and former.hash == hash:
+            yield index, former.offset, place.offset
             continue
-        if row:
-            if place := added.pop(row[2], None):
-                yield number, row[1], place.offset
+        if former:
+            if moved := added.pop(former.hash, None):
+                yield index, former.offset, moved.offset
             else:
-                removed[row[2]] = number, row
-        if line:
-            if earlier := removed.pop(now, None):
-                yield earlier[0], earlier[1][1], line[0].offset
-            elif now in added:
+                removed[former.hash] = index, former
+        if place:
+            if hash in removed:
+                earlier, former = removed.pop(hash)
+                yield earlier, former.offset, place.offset
+            elif hash in added:
                 raise NeedsValidation
             else:
-                added[now] = line[0]
+                added[hash] = place
         if len(removed) + len(added) > _WAITING:
             raise NeedsValidation
 

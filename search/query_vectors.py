@@ -125,13 +125,14 @@ class QueryModel:
         import numpy as np
 
         from chunksink.embeddings.errors import TextRefused
+        from chunksink.sinks.payload import unit
 
         samples = (*_UNRELATED, *_MADE_UP) if self._floor is None else ()
         with self._encoder() as encoder:
             self._load(encoder)
             vectors = encoder.info.as_in_index(encoder.encode_queries([text, *samples]))
         if samples:
-            units = _units(vectors[1:])
+            units = unit(vectors[1:])
             self._made_up = units[len(_UNRELATED) :]
             self._floor = _floor(units[: len(_UNRELATED)])
         vector: Vectors = vectors[0]
@@ -147,7 +148,9 @@ class QueryModel:
         """
         if self._floor is None or self._made_up is None or unknown is None:
             return self._floor
-        return max(self._floor, float((self._made_up @ _units(self(unknown)[None])[0]).max()))
+        from chunksink.sinks.payload import unit
+
+        return max(self._floor, float((self._made_up @ unit(self(unknown))).max()))
 
     def prepare(self) -> None:
         """Start to load the model in the background while the caller opens its engines.
@@ -200,13 +203,6 @@ class QueryModel:
         except ModelError as error:
             message = f"the model {self._settings.model} that made the live index cannot be loaded: {error}"
             raise type(error)(message) from error
-
-
-def _units(vectors: "Vectors") -> "Vectors":
-    import numpy as np
-
-    units: Vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    return units
 
 
 def _floor(units: "Vectors") -> float:

@@ -38,7 +38,7 @@ class Marker:
     build_id: str
     projection_version: int
     stamp: str = ""
-    """Changes with each run that writes, so that an older copy is recognised."""
+    """Changes with every confirmed write, so that an older copy is recognised."""
 
 
 @dataclass(frozen=True)

@@ -80,6 +80,8 @@ def writing_options(command: Command) -> Command:
 
 
 def _shared(name: str, metavar: str, help: str, kind: Any = None) -> Callable[[Command], Command]:
+    """A decorator that adds the option --NAME, and puts its value into the argument `shared` of the command."""
+
     def decorate(command: Command) -> Command:
         @wraps(command)
         def sharing(*arguments: Any, shared: SharedOptions = SharedOptions(), **values: Any) -> Any:

@@ -13,7 +13,7 @@ from chunksink.sinks.fts import schema
 _REBUILD_REQUESTED = 1  # PRAGMA application_id
 _WORDS, _TRIGRAMS = schema.INDEXES
 _COLUMNS = ", ".join(schema.SEARCHED)
-_INDEXED = schema.indexed(_TRIGRAMS, "documents")
+_INDEXED = schema.indexed(_TRIGRAMS)
 _CHARACTERS = " + ".join(f"coalesce(length({column}) - {len(schema.SUFFIX)}, 0)" for column in _INDEXED)
 
 # Pairs of statements that must agree: the number of entries, and the sum of their row numbers.

@@ -128,9 +128,7 @@ def _triggers() -> Iterator[str]:
     foreign = f"NOT {_WRITING}"
     for table, old, new in ((INDEXES[0], "1", "1"), (INDEXES[1], "old.spaceless", "new.spaceless")):
         folded = table == INDEXES[0]  # the view also has the old values, until the row is changed
-        source, texts = (
-            ("documents_folded", columns) if folded else ("documents", ", ".join(indexed(table, "documents")))
-        )
+        source, texts = ("documents_folded", columns) if folded else ("documents", ", ".join(indexed(table)))
         insert = f"INSERT INTO {table}(rowid, {columns}) SELECT row, {texts} FROM {source} WHERE row = new.row;"
         delete = (
             f"INSERT INTO {table}({table}, rowid, {columns}) SELECT 'delete', row, {texts} FROM {source} "
@@ -143,12 +141,12 @@ def _triggers() -> Iterator[str]:
         yield f"CREATE TRIGGER {table}_after AFTER UPDATE ON documents WHEN {new_differs} BEGIN {insert} END"
 
 
-def indexed(table: str, row: str, fold: Callable[[str], str] = letters.folded_sql) -> list[str]:
-    """The expressions that an index stores for the searched columns of a row."""
-    if table != "documents_trigrams":
-        return [fold(f"{row}.{name}") for name in SEARCHED]
+def indexed(table: str) -> list[str]:
+    """The expressions that an index stores for the searched columns of `documents`. See `prepare`."""
+    if table == INDEXES[0]:
+        return [f"{_FOLDED}({name})" for name in SEARCHED]
     after = ", ".join(str(ord(character)) for character in SUFFIX)
-    return [f"{row}.{name} || char({after})" for name in SEARCHED]
+    return [f"{name} || char({after})" for name in SEARCHED]
 
 
 def add_to_indexes(connection: sqlite3.Connection, rows: Sequence[int]) -> None:
@@ -171,7 +169,7 @@ def prepare(connection: sqlite3.Connection) -> None:
 def _insert(connection: sqlite3.Connection, table: str, head: str, rows: Sequence[int]) -> None:
     """Insert in row order: then FTS5 collects many rows before it writes."""
     among = f"row IN {JSON_MEMBERS}{' AND spaceless' if table == INDEXES[1] else ''}"
-    columns = ", ".join(indexed(table, "documents", lambda column: f"{_FOLDED}({column})"))
+    columns = ", ".join(indexed(table))
     statement = f"INSERT INTO {head}, {columns} FROM documents WHERE {among} ORDER BY row"
     connection.execute(statement, [json.dumps(rows)])
 

@@ -6,13 +6,13 @@ from contextlib import closing
 from pathlib import Path
 
 from chunksink.sinks.conformance.samples import family
-from chunksink.sinks.fts import FtsBuild
+from chunksink.sinks.fts import FtsBuild, letters
 from chunksink.sinks.fts import schema as layout
 from chunksink.sinks.reader import Piece
 
 _COLUMNS = ", ".join(layout.SEARCHED)
-_WORDS = ", ".join(layout.indexed("documents_fts", "documents"))
-_TRIGRAMS = ", ".join(layout.indexed("documents_trigrams", "documents"))
+_WORDS = ", ".join(map(letters.folded_sql, layout.SEARCHED))
+_TRIGRAMS = ", ".join(layout.indexed("documents_trigrams"))
 DAMAGES = {
     "emptied": "INSERT INTO documents_fts(documents_fts) VALUES ('delete-all')",
     "one row's postings gone": f"INSERT INTO documents_fts(documents_fts, rowid, {_COLUMNS}) "
