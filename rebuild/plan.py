@@ -106,7 +106,7 @@ class Plan:
         return not exists(self._db, "planned")
 
     def families_to_write(self) -> Iterator[list[str]]:
-        """In pages, in their order on disk."""
+        """In pages, nearly in their order on disk."""
         last = 0
         select = f"select place, family from to_write where place > ? order by place limit {_PAGE}"
         while rows := self._db.execute(select, [last]).fetchall():

@@ -41,18 +41,22 @@ select family, had, chunks from ({_CONFIRMED}) left join current using (family)
 where family not in (select family from held) and (chunks is null and {WHOLE} or chunks * {SHRUNK_DIVISOR} < had)
 and family not in (select value from json_each(:renamed))
 """
-# Families that disappear, but at least a quarter of their chunks are now in other families. Families with a tenant are
-# left out: a tenant's texts are lost even if another tenant has the same ones.
+# Families that disappear, but another family has a quarter of their chunks, and is not much larger. Texts that several
+# of them had, such as a licence in each file, prove nothing. Families with a tenant are left out: a tenant's texts are
+# lost even if another tenant has the same ones.
 _RENAMED = f"""
 with gone as materialized (
     select family, had from ({_LOST}) where chunks is null
     and family in (select family from former_document where family = family_key(parent_id, null))),
-present as materialized (
-    select distinct text_hash from chunk
-    where text_hash in (select text_hash from former_text where family in (select family from gone))
-    and family in (select family from current) and family = family_key(parent_id, null))
-select family from gone join former_text using (family) join present using (text_hash)
-group by family having count(*) * {SHRUNK_DIVISOR} >= max(had)
+own_text as materialized (
+    select text_hash, min(family) as former from former_text where family in (select family from gone)
+    group by text_hash having count(*) = 1)
+select distinct former from (
+    select former, c.family as new, count(distinct text_hash) as texts
+    from chunk c cross join own_text using (text_hash)
+    where c.family = family_key(c.parent_id, null) group by former, c.family)
+join gone on gone.family = former join current on current.family = new
+where texts * {SHRUNK_DIVISOR} >= max(had, current.chunks)
 """
 # `held` also has families that were withdrawn before their partition was lost. They are in no index, so they are left
 # out here.

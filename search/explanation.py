@@ -18,7 +18,7 @@ def is_fused(answer: Answer) -> bool:
 def share_text(answer: Answer, share: Share) -> str:
     """The contribution of one leg."""
     if share.leg == PATH:
-        return f"the query is the end of its path, adds {share.points:.4g}: the best score"
+        return f"the query names this file, adds {share.points:.4g}: the best score"
     place = NOT_RANKED if share.rank is None else f"place {share.rank}"
     if answer.sort is not None:
         return place

@@ -37,8 +37,10 @@ PhraseHits = Sequence[Hit] | None
 the keyword leg is asked, or if keyword search is not available or answers from another build."""
 
 _DEPTH_FACTOR = 4
-_FILE_NAME = re.compile(r"[^\s*?]+[./][^\s*?]+")
-_MAX_FILE_HITS = 100
+_MAX_FILES = 10
+_MAX_NAME = 500  # characters
+_LINE = re.compile(r"(?::\d+){1,2}:?\Z|#L\d+(?:-L\d+)?\Z")
+"""The line after a file's name, as in `client.py:41`."""
 
 FromChunks = Callable[[Mapping[str, str]], list[Document]]
 """Makes documents from the chunks on disk. The argument maps the ids of documents to their families (`parent_id`)."""
@@ -76,12 +78,36 @@ class KeywordLeg:
         return LegQuery(ask, max_score=partial(self.reader.max_score, words, filters))
 
     def in_named_files(self, question: Question, filters: Sequence[Filter]) -> list[Hit]:
-        """The best hits in files whose path ends with the query. Empty if the query is not a file name or a path."""
-        name = question.text.strip().removeprefix("./")
-        if question.sort is not None or not _FILE_NAME.fullmatch(name):
+        """The best hit of each file that the query names, if it is a file name or a path and nothing else. Empty if
+        more than `_MAX_FILES` have that name."""
+        name = _LINE.sub("", question.text.strip()).removeprefix("./")
+        lister = capability(self.reader, SupportsPatterns)
+        is_name = len(name) <= _MAX_NAME and not re.search(r"[\s*?]", name) and re.search(r".[./].", name)
+        if lister is None or not is_name or question.sort is not None:
             return []
-        path = Filter("path", like=(name, f"*/{name}"))
-        return self.reader.search(question.words, _MAX_FILE_HITS, (*filters, path), every=not question.collapse)
+        try:
+            found = []
+            for family in _files_named(name, lister, filters):
+                of_file = (*filters, Filter("parent_id", any_of=(family,)))
+                found += self.reader.search(question.words, 1, of_file, every=True)
+        except SinkError:  # the search itself reports it
+            return []
+        return sorted(found, key=lambda hit: -hit.score)
+
+
+def _files_named(name: str, lister: SupportsPatterns, filters: Sequence[Filter]) -> list[str]:
+    """The families of the files whose path ends with this name, or else is the end of the name, which may be absolute.
+    Empty if there are more than `_MAX_FILES`."""
+    try:
+        families = lister.sources((*filters, Filter("path", like=(name, f"*/{name}"))), _MAX_FILES + 1)
+    except InvalidFilter:  # Meilisearch finds only beginnings of paths
+        file = Filter("filename", any_of=(name.rpartition("/")[2],))
+        families = lister.sources((*filters, file), _MAX_FILES + 1)
+    parts = name.split("/")
+    if not families and len(parts) > 2:
+        ends = tuple("/".join(parts[start:]) for start in range(1, len(parts) - 1))
+        families = lister.sources((*filters, Filter("path", any_of=ends)), _MAX_FILES + 1)
+    return families if len(families) <= _MAX_FILES else []
 
 
 @dataclass(frozen=True)

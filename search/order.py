@@ -4,7 +4,7 @@ The legs are asked in steps, always from the top: for their best 100 hits, then 
 hits and makes the best of them final: 60 chunks after the first step, 240 after the second. The others stay open: a
 chunk just below the depth of the step in both legs could still overtake them. The next step runs only if more results
 are requested. It uses the scale of the first step, and adds its best hits below those that are already final. So no hit
-moves with limit or offset. If the query is a file name or a path, hits in these files come first.
+moves with limit or offset. If the query names files, their best hits come first.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -99,7 +99,7 @@ class Order:
         results = LegResults(self._queries.ask(self._depth), self._depth)
         self._depth *= _DEPTH_FACTOR
         self.complete = all(results.exhausts(leg) for leg in results.hits)
-        named = [] if self.placed else self._queries.in_named_files
+        named = [] if self.placed or KEYWORD not in results.hits else self._queries.in_named_files
         hits = {hit.id: hit for of_leg in (named, *results.hits.values()) for hit in of_leg}
         with span("fusion"):
             fused = named_first(self._fused(results.hits), [hit.id for hit in named])

@@ -13,7 +13,7 @@ from chunksink.search.answer import Answer, SearchHit, hit_of
 from chunksink.search.errors import InvalidQuestion
 from chunksink.search.excerpt import pattern_of, snippet
 from chunksink.search.facets import count
-from chunksink.search.fusion import Share
+from chunksink.search.fusion import PATH, Share
 from chunksink.search.legs import LegQueries, Legs
 from chunksink.search.neighbours import fetch, neighbours, replacements
 from chunksink.search.notices import missing_identifiers, notices, suggestions_for
@@ -144,18 +144,21 @@ def _grouped(legs: Legs, access: Access, order: Order, question: Question, missi
 def _reranked(
     legs: Legs, order: Order, question: Question, found: list[tuple[Placed, Document]]
 ) -> list[tuple[Placed, Document]]:
-    """The best hits in the order of the reranker, if one is configured; the others follow."""
+    """The best hits in the order of the reranker, if one is configured, below files that the query names; the others
+    follow."""
     if legs.reranking is None or question.sort is not None or not found:
         return found
-    top = found[: legs.reranking.top]
+    named = sum(any(share.leg == PATH for share in one.fused.shares) for one, _ in found)  # these are first
+    top = found[named : named + legs.reranking.top]
     try:
         with span("rerank", documents=len(top)):
             ranks = legs.reranking.order(question.text, [document for _, document in top])
     except EmbeddingsError as error:
         order.not_reranked = str(error)
         return found
-    moved = ((rank, *top[rank.place - 1]) for rank in ranks)
-    return [*((replace(one, rerank=rank), document) for rank, one, document in moved), *found[len(top) :]]
+    moved = ((replace(rank, place=named + rank.place), *top[rank.place - 1]) for rank in ranks)
+    reranked = [(replace(one, rerank=rank), document) for rank, one, document in moved]
+    return [*found[:named], *reranked, *found[named + len(top) :]]
 
 
 def _same_text_key(document: Document) -> Hashable:

@@ -64,7 +64,7 @@ def _drawer(answer: Answer, hit: SearchHit, full: float) -> Drawer:
     return Drawer(_reason(hit), tuple(bars), score_text(answer, hit), _how(answer))
 
 
-_FOUND_BY = {"keyword": "by its words", "semantic": "by its meaning", "engine": "by the engine", PATH: "by its path"}
+_FOUND_BY = {"keyword": "by its words", "semantic": "by its meaning", "engine": "by the engine", PATH: "by its name"}
 
 
 def _reason(hit: SearchHit) -> str:

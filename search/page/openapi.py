@@ -182,7 +182,7 @@ _SCHEMAS: dict[str, Any] = {
             "ranks": {
                 **_map({"type": "integer"}),
                 "description": "The place in each leg that found it: keyword, semantic or engine. `path` is 1 if the "
-                "query is the end of its path.",
+                "query names the file.",
             },
             "same_text": {
                 **_list(_object(_REFERENCE)),

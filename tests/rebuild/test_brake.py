@@ -116,7 +116,7 @@ def in_four_chunks(folder: str, numbers: range, *, edited: int = 0, **fields: ob
 def test_brake_does_not_count_renamed_sources(home: Home) -> None:
     commit(home.root, "p1", in_four_chunks("docs", range(20)))
     home.rebuild()
-    commit(home.root, "p1", in_four_chunks("guides", range(20), edited=9))
+    commit(home.root, "p1", in_four_chunks("guides", range(20), edited=20))
     with pytest.raises(KeyboardInterrupt):  # one engine has the new sources, and nothing is removed yet
         home.sync(wrap=watching("fts", Moment("delete", 1, raising(KeyboardInterrupt()))))
     home.sync()
@@ -131,10 +131,40 @@ def test_brake_counts_what_other_sources_do_not_have(home: Home) -> None:
         home.sync()
 
 
-def test_brake_counts_texts_that_only_another_tenant_has(home: Home) -> None:
-    commit(home.root, "p1", in_four_chunks("docs", range(20), tenant_id="acme"))
+def test_brake_counts_sources_of_which_too_little_is_left(home: Home) -> None:
+    def in_chunks(folder: str, number: int) -> list[dict[str, object]]:
+        texts = [[f"{n} {part}" for part in range(number)] for n in range(20)]
+        return [record for n in range(20) for record in source(f"{folder}/{n}.md", *texts[n])]
+
+    commit(home.root, "p1", in_chunks("docs", 9))
     home.rebuild()
-    commit(home.root, "p1", in_four_chunks("guides", range(20), tenant_id="other"))
+    commit(home.root, "p1", in_chunks("guides", 2))
+    with stopped(20):
+        home.sync()
+    commit(home.root, "p1", in_chunks("guides", 3))
+    home.sync()
+    assert texts(home) == 20 * 3
+
+
+def test_shared_texts_and_collections_prove_no_renaming(home: Home) -> None:
+    with_licence = [
+        record for n in range(20) for record in source(f"docs/{n}.md", f"text {n}", "Licensed under the MIT licence.")
+    ]
+    commit(home.root, "p1", with_licence)
+    home.rebuild()
+    commit(home.root, "p1", with_licence[:2])
+    with stopped(19):
+        home.sync()
+    commit(home.root, "p1", source("archive.md", *(f"text {n}" for n in range(20))))
+    with stopped(20):
+        home.sync()
+
+
+@pytest.mark.parametrize(("before", "after"), [("acme", "other"), ("acme", None), (None, "acme")])
+def test_brake_counts_texts_that_only_another_tenant_has(before: str | None, after: str | None, home: Home) -> None:
+    commit(home.root, "p1", in_four_chunks("docs", range(20), tenant_id=before))
+    home.rebuild()
+    commit(home.root, "p1", in_four_chunks("guides", range(20), tenant_id=after))
     with stopped(20):
         home.sync()
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from chunksink.chunkbus import findings
 from chunksink.chunkbus.chunk import Record
 from chunksink.chunkbus.folder_partitions import FolderRoot
+from chunksink.chunkbus.reader import read_lines
 from chunksink.chunkbus.record_checks import CONTRACT, Rules
 from chunksink.rebuild import catalog_rows, intake
 from chunksink.rebuild.intake import Intake
@@ -21,6 +22,7 @@ from chunksink.sinks.custom_fields import NO_FIELDS
 from tests.chunkbus.cases import CASES, KEY, Case
 from tests.chunkbus.samples import chunk, line_of, lines_of, manifest, places, provenance, put, validate
 from tests.conftest import examples
+from tests.support.bus import commit, source
 from tests.support.home import CatalogProbe
 
 Lines = list[Record]
@@ -274,3 +276,20 @@ def test_every_rewrite_is_judged_as_by_a_full_validation(
                 root.chunks_file(KEY).write_bytes(lines_of(made) + line_of(made[0])[:-3])
             refreshed(probe, root)
     probe.state.db.close()
+
+
+def test_places_of_other_partitions_stay(root: FolderRoot, probe: CatalogProbe) -> None:
+    def records(key: str, text: str) -> list[Record]:
+        texts = ["same", text, "same", "same"]
+        return [record for n in range(4) for record in source(f"{key}/{n}.md", texts[n], f"more {n}")]
+
+    for key in ("p1", "p2"):
+        commit(root, key, records(key, "short"))
+    probe.refresh()
+    commit(root, "p1", records("p1", "a much longer text than before"))
+    probe.refresh()
+    select = "select offset, length from chunk join chunk_line using (id) where partition = ? order by offset"
+    for key in ("p1", "p2"):
+        with root.chunks_file(key).open("rb") as file:
+            expected = [tuple(place) for place, _ in read_lines(file)]
+        assert probe.state.db.execute(select, [key]).fetchall() == expected

@@ -56,6 +56,23 @@ def legs(meilisearch_server: MeilisearchServer, tmp_path_factory: pytest.TempPat
         yield replace(others, keyword=KeywordLeg(reader, "meilisearch", "words"))
 
 
+def test_named_file_comes_first_whatever_its_folder(meilisearch_server: MeilisearchServer, tmp_path: Path) -> None:
+    """Meilisearch finds only beginnings of paths, so files are found by their names."""
+    families = [
+        *(family(f"docs/{number}.md", "run src/install.py or node.js") for number in range(3)),
+        family("src/install.py", "a boat"),
+    ]
+    with (
+        legs_over(tmp_path, families) as others,
+        reader_of(meilisearch_server, "named", "words", families=families) as reader,
+    ):
+        legs = replace(others, keyword=KeywordLeg(reader, "meilisearch", "words"))
+        for mode in ("hybrid", "keyword"):
+            for query in ("install.py", "src/install.py", "/home/me/src/install.py"):
+                assert search(legs, Question(query, mode=mode))[0].source_uri == "src/install.py"
+            assert search(legs, Question("node.js", mode=mode)).hits
+
+
 def test_collapse_returns_each_source_once_or_every_chunk(legs: Legs) -> None:
     once = search(legs, Question("cat", mode="keyword", limit=50))
     assert sorted(hit.source_uri or "" for hit in once.hits) == ["pets.md", "sea.md"]

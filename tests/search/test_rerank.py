@@ -47,6 +47,14 @@ def ask(legs: Legs, text: str = "cat", mode: Mode = "hybrid", **more: Any) -> An
     return search(legs, Question(text, mode=mode, **more))
 
 
+def test_file_that_the_query_names_stays_first(legs: Legs, server: RerankServer) -> None:
+    with reranked(legs, server) as ranking:
+        first, second, *_ = ask(ranking, "sea.md")
+    assert (first.source_uri, first.rerank) == ("sea.md", None)
+    assert second.rerank is not None
+    assert second.rerank.place > 1
+
+
 class Hanging:
     """A reranker that answers when it is released."""
 
