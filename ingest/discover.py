@@ -64,6 +64,11 @@ class Discovery:
                 return any(map(excluded.match_file, [str(below), *folders]))
         return False
 
+    def forgets(self, name: str, path: Path | None, options: Options) -> bool:
+        """Whether the run forgets how it read this source: it is gone, or it is excluded and pruned."""
+        is_gone = path is None or is_missing(path)
+        return (is_gone or options.prune) and self.has_vanished(name, path, options)
+
 
 def discover(
     paths: Sequence[Path],
@@ -92,7 +97,9 @@ def discover(
         elif options.prune:
             walk.discovery.scopes.append(scope)
         else:
-            raise IngestRefused(f"{path} no longer exists. Its chunks are kept; to remove them, add --prune")
+            number = len(_sources_in(scope, db))
+            remedy = f"to remove them, add --prune --allow-deletions {number}"
+            raise IngestRefused(f"{path} no longer exists. Its chunks are kept; {remedy}")
     if walk.discovery.scopes:  # patterns do not apply to named files
         walk.discovery.unmatched = (*walk.excluded.unmatched(), *walk.included.unmatched())
     return walk.discovery
@@ -104,7 +111,11 @@ def _former_scope(path: Path, roots: Roots, db: sqlite3.Connection) -> Scope | N
     scope, root = roots.within(real), roots.of(real.parent)
     if root is not None:
         scope = replace(scope, included=(*scope.included, f"{root.name_of(real)}/"))
-    return scope if any(scope.contains(origin) for (origin,) in db.execute("select origin from family")) else None
+    return scope if _sources_in(scope, db) else None
+
+
+def _sources_in(scope: Scope, db: sqlite3.Connection) -> list[str]:
+    return [family for family, origin in db.execute("select family, origin from family") if scope.contains(origin)]
 
 
 def why_skipped(bus: BusRoot, source: str) -> str | None:

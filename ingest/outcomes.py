@@ -3,7 +3,7 @@
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import orjson
 
@@ -36,14 +36,15 @@ class Outcomes:
         self._unreported = 0  # failures that are counted, but not in `_failures`
         self._equal = 0  # files that were read, but whose families are unchanged
 
-    def add_discovered(self, discovery: Discovery, unknown: Sequence[Failure]) -> None:
-        """Records what `discover` could not read or left out, and forgets vanished files."""
+    def add_discovered(self, discovery: Discovery, unknown: Sequence[Failure], forgets: Callable[[str], bool]) -> None:
+        """Records what `discover` could not read or left out. `forgets` decides of which sources that were not found
+        the earlier reading is forgotten."""
         self._failures += (*discovery.failures, *unknown)
         for failures, outcome in ((discovery.failures, Outcome.FAILED), (discovery.left_out, Outcome.LEFT_OUT)):
             for uri, code in ((failure.source_uri, failure.code) for failure in failures):
                 codes = orjson.dumps({code: 1}).decode()
                 self._db.execute(_ADD_UNREAD, (uri, b"", outcome, codes, outcome is Outcome.FAILED, code))
-        self._db.create_function("was_searched", 1, discovery.contains)
+        self._db.create_function("forgets", 1, forgets)
         self._db.execute(_FORGET_VANISHED, [self._tenant])
 
     def add_reading(self, reading: Reading) -> None:
@@ -188,7 +189,7 @@ where outcome in ('processed', 'empty', 'failed') or failures > 0 or (outcome = 
 ))
 order by uri
 """
-_FORGET_VANISHED = "delete from source where tenant = ? and uri not in (select uri from found) and was_searched(uri)"
+_FORGET_VANISHED = "delete from source where tenant = ? and uri not in (select uri from found) and forgets(uri)"
 _ADD_UNREAD = "insert or ignore into found (uri, path, outcome, codes, failures, error) values (?, ?, ?, ?, ?, ?)"
 _KINDS = "select format, count(*) from found where format <> '' group by format order by format"
 _REMOVE_DRAFT = "delete from draft where family = ? and uri = ? returning name, digest"

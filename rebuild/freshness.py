@@ -19,7 +19,7 @@ NO_DRIFT = ("ok", "behind")
 the result `held`, some chunks could not be compared, so it is no proof."""
 LOCKED_OUT = ("HomeLocked", "IngestBusy")
 """Errors of a run that found the home in use."""
-NO_FAILURES = (*LOCKED_OUT, "OtherPlan", "UnknownPlan")
+NO_FAILURES = (*LOCKED_OUT, "NothingBuilt", "OtherPlan", "UnknownPlan")
 """Errors of a run that do not count as failures of the index, since it did nothing."""
 
 

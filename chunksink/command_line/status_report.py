@@ -44,7 +44,7 @@ def facts(status: HomeStatus) -> Iterator[ReportRow]:
     yield ReportRow("previous", rollback)
     superseded = f", {bus.superseded:,} superseded" if bus.superseded else ""
     chunks = f"{counted(bus.families, 'source')}, {counted(bus.chunks, 'chunk')}{superseded}"
-    yield ReportRow("chunks", f"{chunks} as last synced, in {printable(bus.path)}")
+    yield ReportRow("chunks", f"{chunks} as last read by a sync, in {printable(bus.path)}")
     if status.ingested_at:
         yield _ingested(status.ingested_at, status.ingest_failures)
     if last:

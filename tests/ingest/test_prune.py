@@ -46,7 +46,7 @@ def test_link_whose_target_vanished_stays_until_prune_removes_it(three: Bench) -
     report = three.ingest()
     assert (report.failed, report.missing, report.missing_from) == (0, 2, ("docs/a.md", "docs/link.md"))
     assert "docs/link.md" in three.names()
-    with pytest.raises(IngestRefused, match=r"link\.md no longer exists"):
+    with pytest.raises(IngestRefused, match=r"link\.md no longer exists.* --allow-deletions 1"):
         three.ingest("link.md")
     report = three.ingest(prune=True)
     assert (report.failed, report.pruned, report.left_out) == (0, 2, {})
@@ -112,6 +112,23 @@ def test_a_folder_without_any_source_is_not_pruned_unless_the_number_is_given(th
 def test_an_excluded_source_counts_as_vanished(three: Bench) -> None:
     assert three.ingest(exclude=("sub/",)).missing == 1
     assert three.ingest(exclude=("sub/",), prune=True).pruned == 1
+
+
+@pytest.mark.parametrize("skips", [{"exclude": ("*.csv",)}, {"format": "docx"}])
+def test_skipped_file_is_not_forgotten(skips: dict[str, Any], bench: Bench) -> None:
+    """A run without the fields that it needs keeps its chunks, and reports no failure."""
+    rows = bench.write("hours.csv", "day,note\n1,Closed.\n")
+    assert bench.ingest(rows, fields={"text": "note", "id": "day"}).failures == ()
+    bench.ingest(**skips)
+    assert bench.ingest().failures == ()
+    assert [record["text"] for record in bench.records()] == ["Closed."]
+
+
+def test_file_that_was_excluded_and_pruned_is_read_again(three: Bench) -> None:
+    three.ingest(exclude=("sub/",), prune=True)
+    before = len(three.records())
+    three.ingest()
+    assert len(three.records()) == before + 1
 
 
 def test_source_that_became_a_folder_has_vanished(three: Bench) -> None:

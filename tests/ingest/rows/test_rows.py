@@ -226,6 +226,14 @@ def test_field_without_a_value_hides_nothing(tmp_path: Path) -> None:
     assert found == ("Heading", ("bug",), 2021, ("Ann",))
 
 
+def test_text_in_parts_is_joined_as_in_exports_of_telegram(tmp_path: Path) -> None:
+    parts = ["See ", {"type": "link", "text": "https://example.org"}, " today."]
+    [chunk] = chunks_of(tmp_path, {"id": 1, "type": "message", "text": parts})
+    assert chunk["text"] == "See https://example.org today."
+    refused = read_rows(tmp_path, {"id": 1, "text": ["See ", {"type": "photo"}]})
+    assert [code for _, code, _ in notices(refused)] == [findings.FIELD_MISSING]
+
+
 def test_given_names_replace_the_usual_ones(tmp_path: Path) -> None:
     row = {"Key": 7, "post": {"rendered": "Words.", "by": "Ann"}, "title": {"rendered": "Shown"}, "id": 1, "text": "no"}
     format_ = RowsFormat(fields={"id": "key", "text": "post.rendered", "title": "title.rendered"})
