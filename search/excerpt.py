@@ -151,7 +151,8 @@ def snippet(found: Sequence[Piece], document: Document, words: re.Pattern[str]) 
     matches = list(words.finditer(whole)) if len(document.text) > _PART else []
     part = _part(document.text, document.text.find(whole) + (_best_match(matches).start() if matches else 0))
     plain = plain_text(part, document)
-    shown = (_best(text, words) for text in (_below_headings(plain, document), plain, part))
+    in_lines = keeps_lines(document)
+    shown = (_best(text, words, in_lines) for text in (_below_headings(plain, document), plain, part))
     return next(filter(None, shown), tuple(found))
 
 
@@ -181,11 +182,15 @@ def _below_headings(text: str, document: Document) -> str:
     return text
 
 
-def _best(text: str, words: re.Pattern[str]) -> tuple[Piece, ...]:
-    """The part of the text with the most distinct found words, all marked. Empty if the text has none."""
+def _best(text: str, words: re.Pattern[str], in_lines: bool) -> tuple[Piece, ...]:
+    """The part of the text with the most distinct found words, all marked. Empty if the text has none. With `in_lines`
+    it begins one line above the first word."""
     if not (matches := list(words.finditer(text))):
         return ()
     first = _best_match(matches).start()
+    if in_lines:
+        start = text.rfind("\n", 0, max(0, text.rfind("\n", 0, first))) + 1
+        text, first = text[start:], first - start
     shortened = _LONG_TOKEN.sub(lambda token: beginning(token[0], _TOKEN), text[:first])
     before = ending(shortened, max(BEFORE, _LENGTH - len(text) + first))
     shown = before + beginning(text[first:], _LENGTH - len(before))

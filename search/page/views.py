@@ -72,7 +72,8 @@ class FacetView:
 @dataclass(frozen=True)
 class PassageView:
     html: Markup
-    is_markdown: bool
+    style: str
+    """The classes of its element."""
     chosen: bool
 
 
@@ -185,7 +186,8 @@ def _passage(document: Document, found: Surrounded) -> PassageView:
     html = as_html(document.text, found.matches, markdown=markdown)
     if chosen:
         html = Markup(str(html).replace("<mark>", '<mark id="found">', 1))
-    return PassageView(html, markdown, chosen)
+    style = "rendered" if markdown else "plain-text lines" if keeps_lines(document) else "plain-text"
+    return PassageView(html, style, chosen)
 
 
 def outcome(answer: Answer, form: SearchForm) -> str:

@@ -39,6 +39,14 @@ def test_part_of_a_word_in_one_text_is_not_marked_in_the_words_of_others() -> No
     )
 
 
+def test_excerpt_of_code_begins_one_line_above_the_word() -> None:
+    code = replace(PLAIN, anchor="L41")
+    before = "\n".join(f"    value_{number} = {number}" for number in range(40))
+    shown = displayed(f"{before}\nif done:\n    return ‹boat›\n", code)
+    assert shown == pieces("if done:\n    return ‹boat›\n")
+    assert displayed("a ‹boat›\n  sails", code) == pieces("a ‹boat›\n  sails")
+
+
 def test_vowel_signs_are_parts_of_words() -> None:
     assert displayed("‹दान› दाना दून", PLAIN) == pieces("‹दान› दाना दून")
 
