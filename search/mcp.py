@@ -181,7 +181,13 @@ def mcp_server(
             raise ToolError(_UNAVAILABLE) from error
 
     def search(
-        query: Annotated[str, Field(description='A question, or words. "Words in quotes" are a phrase.')],
+        query: Annotated[
+            str,
+            Field(
+                description='A question, words, or a file name or path. "Words in quotes" are a phrase, such as '
+                '"def parse_rule" for a definition.'
+            ),
+        ],
         limit: Annotated[int, Field(ge=1, le=50, description="The maximum number of sources to return.")] = 10,
         offset: Annotated[int, Field(ge=0, le=9_900, description="How many sources to skip, for the next page.")] = 0,
         mode: Annotated[

@@ -83,6 +83,8 @@ def _reasons(legs: Legs, question: Question, access: Access) -> Iterator[str]:
         conditions = [_condition(one, legs.fields) for one in question.filters]
         yield f"No results with {' and '.join(conditions)}{reason}."
         yield f"Without {filters} there are results."
+        if any(one.field == "path" and one.any_of for one in question.filters):
+            yield "To find all files of a folder, use a pattern, such as path=docs/*."
 
 
 def _ask(legs: Legs, ask: Callable[[KeywordReader], T], default: T) -> T:

@@ -58,6 +58,8 @@ def test_notice_names_custom_fields_and_patterns_as_people_write_them(legs: Legs
     )
     notice = notice_of(legs, acme, "cat", Filter("path", like=("sea*",)))
     assert notice == "No results with the given path. Without the filter there are results."
+    notice = notice_of(legs, acme, "cat", Filter("path", any_of=("docs",)))
+    assert notice.endswith("such as path=docs/*.")
 
 
 def test_refused_pattern_names_the_sink_that_cannot_list_its_sources(
