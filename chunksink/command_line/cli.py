@@ -233,7 +233,7 @@ def _run(arguments: list[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         if sys.stderr.isatty() and not logs.is_json():
             click.echo("\r\x1b[K", err=True, nl=False)  # removes the `^C` that the terminal shows
-        note("Interrupted. Nothing is half done; run the command again to continue.", event="interrupted")
+        note("Interrupted. Nothing is half done: run the command again.", event="interrupted")
         return Exit.INTERRUPTED
     except Exception as error:
         if isinstance(error, UnicodeEncodeError) and (wrong := _not_utf8(arguments)):

@@ -221,7 +221,7 @@ def test_ctrl_c_ends_it_with_its_own_code_and_a_finished_record(
     os.killpg(process.pid, signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == Exit.INTERRUPTED == 130
-    assert err.strip().splitlines()[-1] == "Interrupted. Nothing is half done; run the command again to continue."
+    assert err.strip().splitlines()[-1] == "Interrupted. Nothing is half done: run the command again."
     events = record(tmp_path)
     assert (events[-1]["event"], events[-1]["status"]) == ("finished", "interrupted")
     assert listing(long_run.path) == before

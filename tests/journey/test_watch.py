@@ -129,7 +129,7 @@ def test_watch_follows_the_bus_until_interrupted(tmp_path: Path) -> None:
         watcher.says("synced fts: 1 source added, 2 sources unchanged")
         assert found(tmp_path, "tool") == ["lending.md"]
         assert watcher.interrupt() == Exit.INTERRUPTED
-        assert watcher.err.endswith("Interrupted. Nothing is half done; run the command again to continue.\n")
+        assert watcher.err.endswith("Interrupted. Nothing is half done: run the command again.\n")
     assert chunksink(tmp_path, "verify", CHUNKSINK_SINKS="fts").code == Exit.OK
 
 
