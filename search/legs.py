@@ -98,15 +98,16 @@ class KeywordLeg:
 def _files_named(name: str, lister: SupportsPatterns, filters: Sequence[Filter]) -> list[str]:
     """The families of the files whose path ends with this name, or else is the end of the name, which may be absolute.
     Empty if there are more than `_MAX_FILES`."""
-    try:
-        families = lister.sources((*filters, Filter("path", like=(name, f"*/{name}"))), _MAX_FILES + 1)
-    except InvalidFilter:  # Meilisearch finds only beginnings of paths
-        file = Filter("filename", any_of=(name.rpartition("/")[2],))
-        families = lister.sources((*filters, file), _MAX_FILES + 1)
+    of_name = (*filters, Filter("filename", any_of=(name.rpartition("/")[2],)))  # engines have an index of it
     parts = name.split("/")
-    if not families and len(parts) > 2:
-        ends = tuple("/".join(parts[start:]) for start in range(1, len(parts) - 1))
-        families = lister.sources((*filters, Filter("path", any_of=ends)), _MAX_FILES + 1)
+    ends = tuple("/".join(parts[start:]) for start in range(1, len(parts) - 1))
+    for path in (Filter("path", like=(name, f"*/{name}")), *([Filter("path", any_of=ends)] if ends else [])):
+        try:
+            families = lister.sources((*of_name, path), _MAX_FILES + 1)
+        except InvalidFilter:  # Meilisearch finds only beginnings of paths
+            families = lister.sources(of_name, _MAX_FILES + 1)
+        if families:
+            break
     return families if len(families) <= _MAX_FILES else []
 
 

@@ -33,7 +33,7 @@ from chunksink.sinks.fts.errors import translate_errors
 
 T = TypeVar("T")
 
-LAYOUT = 8  # PRAGMA user_version
+LAYOUT = 9  # PRAGMA user_version
 
 # In the order of meilisearch-settings.json.
 WEIGHTS = {
@@ -93,6 +93,7 @@ def create_tables(path: Path) -> None:
         documents.create({"row": int, **COLUMN_TYPES}, pk="row", not_null={"id", "parent_id"})
         documents.create_index(["id"], unique=True)
         documents.create_index(["parent_id", "document_hash"])
+        documents.create_index(["filename"])
         connection.execute("CREATE INDEX documents_tenant_key ON documents (tenant_key) WHERE tenant_key IS NOT NULL")
         columns, weights = ", ".join(SEARCHED), ", ".join(map(str, WEIGHTS.values()))
         connection.execute("CREATE TABLE writing (begun)")

@@ -249,7 +249,7 @@ def _create_plain_index(build: BuildTable, column: str) -> Statement:
 _IN_ONE_PIECE = "toast_tuple_target = 8160"
 """Only rows larger than a page are split and compressed. Ranking reads `words` of many rows, and unpacking it takes
 longer than reading it."""
-_PLAIN_INDEXES = ("parent_id", "tenant_key")
+_PLAIN_INDEXES = ("parent_id", "tenant_key", "filename")
 _GIN_INDEXES = {"words": "words", "filters": "fields jsonb_path_ops, tags, authors"}
 _COLLATE = {"text": ' COLLATE "C"', "text[]": ' COLLATE "C"'}
 
