@@ -215,7 +215,7 @@ class _Walk:
                         else:
                             self._add(f"{prefix}{entry.name}", entry.path, is_included=is_included)
                     elif entry.path not in self._named_files:
-                        self.discovery.other_kinds[_suffix_of(entry.name)] += 1
+                        self.discovery.other_kinds[suffix_of(entry.name)] += 1
         except OSError as error:
             reason = f"the folder cannot be listed: {error.strerror}"
             self.discovery.failures.append(Failure(printable(prefix) or "./", codes.SOURCE_UNREADABLE, reason))
@@ -304,7 +304,7 @@ def is_missing(path: str | Path) -> bool:
     return False
 
 
-def _suffix_of(name: str) -> str:
+def suffix_of(name: str) -> str:
     """The suffix, or `others` for suffixes such as the numbers of rotated logs."""
     suffix = os.path.splitext(name)[1].lower()  # noqa: PTH122 (many files)
     return suffix if _SUFFIX.fullmatch(suffix) else OTHERS if suffix else NO_SUFFIX
