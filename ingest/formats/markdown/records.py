@@ -142,7 +142,7 @@ def text_of_passage(text: str, passage: Passage) -> PassageText:
     overlap = above + _without_margin(margin, text[begin:own_start]) if own_start > start else ""
     stripped = len(whole) - len(whole.lstrip())
     if passage.kind is Kind.CODE and not above:
-        stripped = whole.rfind("\n", 0, stripped) + 1
+        stripped = _line_start(whole, stripped)
     raw = text[start:end]
     return PassageText(
         passage.header + whole[stripped:].rstrip(),

@@ -5,7 +5,7 @@ from statistics import mean
 from textwrap import dedent
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from chunksink.ingest.errors import SourceFailed
@@ -197,6 +197,8 @@ def test_title_may_come_below_labels_comments_and_fields(before: str, title: str
 
 @settings(max_examples=examples(300), deadline=None)
 @given(st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cf"]), max_size=200))
+@example("\u00a0 a\n  \u00a0b")
 def test_all_text_arrives(text: str) -> None:
     kept = "".join(character for character in text if character.isalnum())
-    assert "".join(character for character in plain(text).text if character.isalnum()) == kept
+    for name in ("a.txt", "a.py"):
+        assert "".join(character for character in plain(text, name).text if character.isalnum()) == kept
