@@ -157,16 +157,19 @@ def new_chunk(
     created_at: str,
     chunk_id: str | None = None,
     fields: Record | None = None,
+    keeps_indentation: bool = False,
 ) -> Record:
     """A chunk ready for a `PartitionWriter`. Its canonical text and its hashes are computed here.
 
     `span_key` is the chunk's place in its document: a name that survives edits, else its index. `fields` are the
     contract's optional fields and any others. Without `chunk_id`, the id is derived from document, place and text.
+    `keeps_indentation`: the first line keeps its indentation, as in code.
     """
     if fields and not _FIELDS_OF_ARGUMENTS.isdisjoint(fields):
         clash = sorted(_FIELDS_OF_ARGUMENTS.intersection(fields))
         raise InvalidChunk(f"fields may not set {', '.join(clash)}: new_chunk sets them from its arguments")
-    text = canonical_text(text)
+    indentation = text[: len(text) - len(text.lstrip(" \t"))] if keeps_indentation else ""
+    text = indentation + canonical_text(text)
     hashed = text_hash(text)
     record: Record = {
         "schema_version": CHUNK_VERSION,

@@ -28,6 +28,7 @@ from chunksink.ingest.store import pages, set_found, signature_columns
 UNKNOWN = ""
 """The format of a file whose content no format recognises."""
 _TEXT = "text"
+_JSON = ".json"
 _SEPARATED = (".csv", ".tsv")
 
 
@@ -80,6 +81,8 @@ def classify(
                 name = taken.get(found.file.suffix.lower(), name)
             if name is None:
                 name = _format_of(found.file, options, formats, last_format)
+            if name == UNKNOWN and found.is_included and not found.families and _is_json_value(found.file):
+                name = _TEXT
             if name == UNKNOWN:
                 failure = _leave_out(
                     db, found, signature, is_same=is_same, is_named=found.path in named, started_ns=started_ns
@@ -116,6 +119,7 @@ class _Found:
     last_mtime_ns: int | None
     last_ctime_ns: int | None
     last_inode: int | None
+    is_included: int
 
     @property
     def last_signature(self) -> tuple[int | None, ...]:
@@ -129,7 +133,7 @@ class _Found:
 _WITH_LAST_READING = """
 select found.uri, found.path, source.codes, iif(source.failures > 0 and source.format <> '', null, source.checksum),
   source.format, source.versions, source.families, source.placement, source.failures,
-  source.size, source.mtime_ns, source.ctime_ns, source.inode
+  source.size, source.mtime_ns, source.ctime_ns, source.inode, found.is_included
 from found left join source on source.uri = found.uri and source.tenant = :tenant
 where found.uri > :after order by found.uri limit 1000
 """
@@ -246,6 +250,11 @@ def _format_of(file: Path, options: Options, formats: Mapping[str, Format], last
     if len(candidates) > 1:
         return _best_match(file, candidates, last) or last or UNKNOWN
     return candidates[0].name if candidates else _TEXT if last is None else last
+
+
+def _is_json_value(file: Path) -> bool:
+    """Whether a JSON file may be text, such as a configuration. One without records, and JSON Lines, are not."""
+    return file.suffix.lower() == _JSON and not has_no_records(file)
 
 
 def _separated(file: Path, last: str | None) -> str:

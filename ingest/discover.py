@@ -215,24 +215,25 @@ class _Walk:
                     if is_folder:
                         if not self._skips_folder(entry, f"{prefix}{entry.name}/"):
                             yield entry.path
-                    elif self._is_source(entry.name, path, f"{prefix}{entry.name}"):
+                    elif (is_included := self.included.match(path)) or self._is_source(
+                        entry.name, f"{prefix}{entry.name}"
+                    ):
                         if entry.is_symlink() and is_missing(entry.path):
                             self._leave_out_broken_link(f"{prefix}{entry.name}")
                         elif entry.is_symlink() and self._leads_outside(entry.path):
                             reason = "is a link to a file outside the named folders; to read it, name it as a source"
                             self._leave_out(f"{prefix}{entry.name}", codes.FILE_LINKED, reason)
                         else:
-                            self._add(f"{prefix}{entry.name}", entry.path)
+                            self._add(f"{prefix}{entry.name}", entry.path, is_included=is_included)
                     elif entry.path not in self._named_files:
-                        self.discovery.other_kinds[_suffix_of(entry.name)] += 1
+                        self.discovery.other_kinds[suffix_of(entry.name)] += 1
         except OSError as error:
             reason = f"the folder cannot be listed: {error.strerror}"
             self.discovery.failures.append(Failure(printable(prefix) or "./", codes.SOURCE_UNREADABLE, reason))
             self.discovery.unlisted.append(self._roots.within(Path(folder)))
 
-    def _is_source(self, name: str, path: str, uri: str) -> bool:
-        has_suffix = name.lower().endswith(self._suffixes) or (self._reads_without_suffix and "." not in name)
-        if self.included.match(path) or has_suffix:
+    def _is_source(self, name: str, uri: str) -> bool:
+        if name.lower().endswith(self._suffixes) or (self._reads_without_suffix and "." not in name):
             return True
         # A file that was read once is still read, although it is neither included nor named now.
         return self._db.execute(_WAS_READ, [printable(uri), self._options.format]).fetchone() is not None
@@ -270,13 +271,13 @@ class _Walk:
     def _leave_out(self, uri: str, code: str, reason: str) -> None:
         self.discovery.left_out.append(Failure(printable(uri), code, reason))
 
-    def _add(self, uri: str, path: str) -> None:
+    def _add(self, uri: str, path: str, is_included: bool = False) -> None:
         if printable(uri) != uri:
             reason = "its name is not UTF-8: rename it"
             self.discovery.failures.append(Failure(printable(uri), codes.SOURCE_NAME_INVALID, reason))
             return
-        row = (uri, os.fsencode(path))
-        if self._db.execute("insert or ignore into found (uri, path) values (?, ?)", row).rowcount == 0:
+        row = (uri, os.fsencode(path), is_included)
+        if self._db.execute("insert or ignore into found (uri, path, is_included) values (?, ?, ?)", row).rowcount == 0:
             (other,) = self._db.execute("select path from found where uri = ?", [uri]).fetchone()
             if other != row[1]:
                 raise IngestRefused(
@@ -314,7 +315,7 @@ def is_missing(path: str | Path) -> bool:
     return False
 
 
-def _suffix_of(name: str) -> str:
+def suffix_of(name: str) -> str:
     """The suffix, or `others` for suffixes such as the numbers of rotated logs."""
     suffix = os.path.splitext(name)[1].lower()  # noqa: PTH122 (many files)
     return suffix if _SUFFIX.fullmatch(suffix) else OTHERS if suffix else NO_SUFFIX

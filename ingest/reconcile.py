@@ -6,6 +6,7 @@ not indexed again. Vanished sources, and records that vanished from a file, keep
 """
 
 import sqlite3
+from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -13,7 +14,7 @@ from pathlib import Path
 from chunksink.chunkbus.brake import MIN_CHUNKS, SHRUNK_DIVISOR, is_large_loss
 from chunksink.chunkbus.wording import counted
 from chunksink.ingest.codes import SOURCE_IN_ANOTHER_FILE
-from chunksink.ingest.discover import Discovery, is_missing
+from chunksink.ingest.discover import NO_SUFFIX, OTHERS, Discovery, is_missing, suffix_of
 from chunksink.ingest.errors import IngestBrake
 from chunksink.ingest.options import Options
 from chunksink.ingest.roots import Roots
@@ -219,15 +220,19 @@ def _prune(db: sqlite3.Connection, options: Options, discovery: Discovery) -> No
         f"insert into departure ({columns}) select {columns} from ({_MISSING_FAMILIES})", _missing_values(options)
     )
     for scope in discovery.scopes:
-        removed = db.execute("select origin from departure join stored using (family) where reason is not null")
-        number = sum(scope.contains(origin) for (origin,) in removed)
+        departures = db.execute("select origin from departure join stored using (family) where reason is not null")
+        removed = Counter(suffix_of(origin) for (origin,) in departures if scope.contains(origin))
+        number = removed.total()
         # Files of unknown formats do not count: a mount point may contain some while its disk is not mounted.
         found = db.execute("select uri from found where format <> ''")
         if number > options.allow_deletions and not any(scope.contains(uri) for (uri,) in found):
             sources = counted(number, "source")
             state = "has no sources any more" if scope.path.exists() else "does not exist"
+            skipped = sorted(removed.keys() & discovery.other_kinds.keys() - {NO_SUFFIX, OTHERS})
+            include = " ".join(f"--include '*{suffix}'" for suffix in skipped)
+            remedy = f"To read the files that were skipped: {include}." if skipped else "Is it mounted?"
             raise IngestBrake(
-                f"{scope.path} {state}, and --prune would remove {sources}; nothing was written. Is it mounted? "
+                f"{scope.path} {state}, and --prune would remove {sources}; nothing was written. {remedy} "
                 f"To remove them: --allow-deletions {number}"
             )
 

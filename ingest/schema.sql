@@ -90,7 +90,8 @@ create index family_name on family (name);
 -- The tables of one run, emptied when it starts.
 
 -- The files that were found. `outcome` is a value of `report.Outcome`; null: still to read. Until a file is read,
--- `checksum` is that of its last reading: a file that still has it is unchanged.
+-- `checksum` is that of its last reading: a file that still has it is unchanged. `store.add_is_included` adds the column
+-- `is_included`: whether `--include` matched it.
 create table found (
   uri text primary key,
   path blob not null,

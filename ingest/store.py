@@ -48,6 +48,11 @@ def add_tenant(db: Database) -> None:
     db.execute("alter table attempts add column tenant text")
 
 
+@_migrations()
+def add_is_included(db: Database) -> None:
+    db.execute("alter table found add column is_included integer not null default 0")
+
+
 @contextmanager
 def ingest_lock(home: Path) -> Iterator[None]:
     """Keeps other ingests out of this home. Raises IngestBusy if one is still running after ten seconds."""

@@ -43,11 +43,12 @@ Places = dict[int, int | str]  # numbers of pages or slides, names of sheets, or
 
 
 class Part(NamedTuple):
-    """A paragraph, a table in Markdown, or a heading (`level` from 1). `gap` is the white space before it."""
+    """A paragraph, lines of code, a table in Markdown, or a heading (`level` from 1). `gap` is the white space before
+    it."""
 
     text: str
     level: int = 0
-    is_table: bool = False
+    kind: Kind = Kind.PROSE
     place: int | str = 0
     gap: str = "\n\n"
 
@@ -124,7 +125,7 @@ def build_document(parts: Iterable[Part]) -> tuple[Structure, Places]:
     offset = 0
     for part in parts:
         lines = clean(part.text).split("\n")
-        text = "\n".join(lines if part.is_table else map(collapse_line, lines))
+        text = "\n".join(lines if part.kind.is_literal else map(collapse_line, lines))
         texts += [part.gap if texts else "", text]
         offset += len(texts[-2])
         if part.level:
@@ -132,9 +133,9 @@ def build_document(parts: Iterable[Part]) -> tuple[Structure, Places]:
         if next(reversed(places.values()), None) != part.place:
             places[offset] = part.place
         if text.strip():
-            kind, detail = (Kind.TABLE, shortened(lines[0])) if part.is_table else (Kind.PROSE, "")
+            detail = shortened(lines[0]) if part.kind is Kind.TABLE else ""
             place = offset, offset + len(text), outline.section
-            blocks.append(Block(kind, *place, detail=detail, is_heading=part.level > 0))
+            blocks.append(Block(part.kind, *place, detail=detail, is_heading=part.level > 0))
         offset += len(text)
     return Structure("".join(texts), tuple(blocks), tuple(outline.sections), (), {}), places
 

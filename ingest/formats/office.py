@@ -18,7 +18,7 @@ from chunksink.ingest.codes import CHUNKING_FAILED
 from chunksink.ingest.errors import SourceFailed
 from chunksink.ingest.formats import html
 from chunksink.ingest.formats.document_format import DocumentFormat, Part, Places, build_document, with_metadata
-from chunksink.ingest.formats.markdown.document import Structure
+from chunksink.ingest.formats.markdown.document import Kind, Structure
 from chunksink.ingest.formats.markdown.normalise import one_line
 
 _COMPOUND_FILE = b"\xd0\xcf\x11\xe0"
@@ -145,7 +145,7 @@ def _slide(archive: ZipFile, number: int, path: str, left_out: Counter[str]) -> 
         left_out["pictures without text"] += shape.tag.endswith("}pic") and not text
         if table is not None:
             rows = ([_text(cell) for cell in row.iterfind("{*}tc")] for row in table.iterfind("{*}tr"))
-            parts.append(Part(_markdown_table(rows), is_table=True, place=number))
+            parts.append(Part(_markdown_table(rows), kind=Kind.TABLE, place=number))
         elif place is not None and place.get("type") in ("title", "ctrTitle") and not title:
             title = one_line(text)
         elif text:
@@ -200,7 +200,7 @@ def _sheets(book: Any, left_out: Counter[str]) -> Iterator[Part]:
             left_out["rows beyond the limit"] += number > _MAX_ROWS
             if rows and not any(cells):
                 columns = (column for column in zip_longest(*rows, fillvalue="") if any(column))
-                yield Part(_markdown_table(zip(*columns, strict=True)), is_table=True, place=sheet.title)
+                yield Part(_markdown_table(zip(*columns, strict=True)), kind=Kind.TABLE, place=sheet.title)
                 rows = []
             elif any(cells) and size > _MAX_SIZE:
                 left_out["rows beyond the limit"] += 1

@@ -1,15 +1,17 @@
 """Plain text, reStructuredText, AsciiDoc and Org. They are not converted to Markdown, whose escapes would appear in the
-text."""
+text. Files with any other suffix, such as code, keep their lines as they are."""
 
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import PurePosixPath
 
 from chunksink.ingest.codes import NUL_REMOVED
 from chunksink.ingest.formats.document_format import DocumentFormat, Places, build_document, parts_of_lines
-from chunksink.ingest.formats.markdown.document import Structure
-from chunksink.ingest.formats.markdown.normalise import clean, decode, one_line
+from chunksink.ingest.formats.markdown.document import Kind, Structure
+from chunksink.ingest.formats.markdown.normalise import clean, clean_markdown, decode, one_line
+from chunksink.ingest.model import Item, Source
 from chunksink.ingest.terminal import readable
 
 _CONTROLS = re.compile("[\x1b\b]")  # colours of a log, and words of manual pages that are overwritten to be bold
@@ -37,22 +39,47 @@ class TextFormat(DocumentFormat):
     place_name = "anchor"
     rules = "9"
 
+    def read(self, source: Source) -> Iterator[Item]:
+        is_text = PurePosixPath(source.uri).suffix.lower() in (*self.suffixes, *self.suffixes_if_asked)
+        yield from DocumentFormat.read(self if is_text else _Code(self.policy), source)
+
     def convert(self, data: bytes, left_out: Counter[str]) -> tuple[Structure, Places]:
-        text = decode(data)
-        notice_codes = frozenset({NUL_REMOVED} if "\0" in text else ())
-        text = clean(readable(text) if _CONTROLS.search(text) else text)
-        lines, levels, title = _find_headings(text.split("\n"))
+        original = decode(data)
+        text = readable(original) if _CONTROLS.search(original) else original
+        document = self._document(text)
+        has_headings = len(document.sections) > 1
+        places = {} if has_headings else dict(_numbers_of_lines(document.text, original))
+        return replace(document, notice_codes=frozenset({NUL_REMOVED} if "\0" in original else ())), places
+
+    def _document(self, text: str) -> Structure:
+        lines, levels, title = _find_headings(clean(text).split("\n"))
         document, _ = build_document(parts_of_lines(lines, levels))
-        places = {} if levels else dict(_numbers_of_lines(document.text))
-        return replace(document, metadata={"title": title} if title else {}, notice_codes=notice_codes), places
+        return replace(document, metadata={"title": title} if title else {})
 
 
-def _numbers_of_lines(text: str) -> Iterator[tuple[int, int | str]]:
-    """For each line the offset where it begins, and its number as the anchor that viewers of code understand."""
+class _Code(TextFormat):
+    """Files of other suffixes, such as code and configuration: the lines as they are, without headings."""
+
+    def _document(self, text: str) -> Structure:
+        # `clean` would make line breaks of form feeds, so that the numbers of later lines were wrong.
+        parts = parts_of_lines(clean_markdown(text).split("\n"), {})
+        return build_document(part._replace(kind=Kind.CODE) for part in parts)[0]
+
+
+def _numbers_of_lines(text: str, original: str) -> Iterator[tuple[int, int | str]]:
+    """For each line the offset where it begins, and its number as the anchor that viewers of code understand. Nothing
+    if the original has other lines."""
+    if _last_line(text) != _last_line(original):
+        return
     offset = 0
     for number, line in enumerate(text.split("\n"), start=1):
         yield offset, f"L{number}"
         offset += len(line) + 1
+
+
+def _last_line(text: str) -> int:
+    """The number of the last line with text, as editors count."""
+    return text.rstrip().replace("\r\n", "\n").replace("\r", "\n").count("\n") + 1
 
 
 def _find_headings(lines: Sequence[str]) -> tuple[list[str], dict[int, int], str]:

@@ -4,7 +4,7 @@ import pytest
 
 from chunksink.chunkbus.findings import FIELD_MISSING
 from chunksink.chunkbus.signature import Signature, wait_a_tick
-from chunksink.ingest.codes import CHUNKING_FAILED, FILE_LINKED, RECORD_FORM_UNKNOWN
+from chunksink.ingest.codes import CHUNKING_FAILED, FILE_LINKED, RECORD_FORM_UNKNOWN, SOURCE_EMPTY
 from chunksink.ingest.read import checksum_of_file
 from tests.ingest.bench import Bench
 
@@ -103,6 +103,28 @@ def test_file_that_was_only_touched_is_hashed_once(bench: Bench, monkeypatch: py
     for _ in range(3):
         assert bench.ingest().failed == 0
     assert len(hashed) == 1
+
+
+def test_included_json_without_known_records_is_text(bench: Bench) -> None:
+    package = bench.write("package.json", {"private": True, "scripts": {"boat": "row"}})
+    bench.write("broken.json", '{"private": 1, // why\n}\n')
+    bench.write("lines.jsonl", ROW)
+    bench.write("none.json", "[]")
+    bench.write("rows.json", [{"id": 1, "text": "An otter"}])
+    assert bench.ingest().left_out == {RECORD_FORM_UNKNOWN: 3, SOURCE_EMPTY: 1}
+    report = bench.ingest(include=("*.json", "*.jsonl"))
+    assert (report.failed, report.left_out) == (0, {RECORD_FORM_UNKNOWN: 1, SOURCE_EMPTY: 1})
+    assert bench.names() == {"docs/package.json", "docs/broken.json", "docs/rows.json#id=1"}
+    assert bench.texts()["docs/package.json"] == [package.read_text().strip()]
+    assert bench.ingest().kinds == {"rows": 1, "text": 2}, "it was read once"
+
+
+def test_included_json_that_was_read_with_field_options_keeps_its_chunks(bench: Bench) -> None:
+    bench.write("rows.json", ROW)
+    bench.ingest(fields={"text": "passage_body", "id": "key"})
+    names = bench.names()
+    bench.ingest(include=("*.json",))
+    assert bench.names() == names
 
 
 def test_csv_read_with_field_options_keeps_them_while_its_header_is_broken(bench: Bench) -> None:

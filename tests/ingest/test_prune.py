@@ -207,6 +207,20 @@ def test_errors_of_a_vanished_source_leave_the_manifest(three: Bench) -> None:
     assert (three.manifest().counts.failures, three.manifest().errors) == (0, {})
 
 
+def test_renamed_files_that_are_not_included_any_more_stop_the_run_and_name_the_option(bench: Bench) -> None:
+    for name in ("a.py", "b.toml", "c.py", "Makefile"):
+        bench.write(name, f"{name} words")
+    bench.ingest(include=("*",))
+    (bench.docs / "src").mkdir()
+    for name in ("a.py", "c.py", "Makefile"):
+        (bench.docs / name).rename(bench.docs / "src" / name)
+    bench.write("src/d.log", "words")
+    bench.remove("b.toml")
+    with pytest.raises(IngestBrake, match=r" skipped: --include '\*\.py'\. To remove them: --allow-deletions 4"):
+        bench.ingest(prune=True)
+    assert bench.ingest(prune=True, include=("*.py",)).pruned == 4
+
+
 @pytest.mark.promise(6)
 def test_a_folder_with_nothing_but_files_of_no_format_counts_as_empty(three: Bench) -> None:
     for name in ("a.md", "b.md", "sub"):

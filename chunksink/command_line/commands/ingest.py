@@ -80,7 +80,7 @@ class _SourcePath(click.Path):
     multiple=True,
     metavar="PATTERN",
     help="Also read files that match, whatever their suffix: in the format that --as names, else by content or as "
-    "text. Repeatable.",
+    "text. Repeatable. Give it again in later runs, for new and renamed files.",
 )
 @click.option(
     "--field",

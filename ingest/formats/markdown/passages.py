@@ -100,6 +100,8 @@ def _kind_of(blocks: Sequence[Block]) -> Kind:
 def _is_boundary(before: Block, after: Block) -> bool:
     if after.is_heading and after.section != before.section:
         return True
+    if before.kind is after.kind is Kind.CODE and before.element == after.element:
+        return False  # paragraphs of a file of code
     if not (before.kind is after.kind is Kind.PROSE):
         return True
     return before.list_number is not None and before.list_number != after.list_number

@@ -71,6 +71,7 @@ def build_records(
             created_at=source.created_at,
             chunk_id=chunk_id,
             fields=fields,
+            keeps_indentation=passage.kind is Kind.CODE,
         )
 
 
@@ -129,8 +130,8 @@ def links_by_passage(links: Sequence[Link], passages: Sequence[Passage], source_
 def text_of_passage(text: str, passage: Passage) -> PassageText:
     """The passage without its common indentation; a later part of a table gets the table's header.
 
-    The contract strips chunks. This would remove only the first line's indentation, and change the meaning of code
-    and nested items. Code and tables are unindented separately from the overlap above them.
+    To strip only the first line would change the meaning of code and nested items. If the first line is still indented,
+    it stays so in code. Code and tables are unindented separately from the overlap above them.
     """
     start, own_start, end = passage.start, passage.own_start, passage.end
     begin = _line_start(text, own_start if passage.part == 0 and passage.kind.is_literal else start)
@@ -140,9 +141,11 @@ def text_of_passage(text: str, passage: Passage) -> PassageText:
     whole = above + _without_margin(margin, moved)
     overlap = above + _without_margin(margin, text[begin:own_start]) if own_start > start else ""
     stripped = len(whole) - len(whole.lstrip())
+    if passage.kind is Kind.CODE and not above:
+        stripped = _line_start(whole, stripped)
     raw = text[start:end]
     return PassageText(
-        passage.header + whole.strip(),
+        passage.header + whole[stripped:].rstrip(),
         len(passage.header) + max(0, len(overlap) - stripped),
         start + len(raw) - len(raw.lstrip()),
         start + len(raw.rstrip()),

@@ -1,10 +1,15 @@
 """Plain text keeps its marks; underlined headings become sections, and one that begins the text is its title."""
 
+import re
+from statistics import mean
+from textwrap import dedent
+
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from chunksink.ingest.errors import SourceFailed
+from chunksink.ingest.formats.markdown.policy import POLICIES, Policy
 from chunksink.ingest.formats.text import TextFormat
 from tests.conftest import examples
 from tests.ingest.converters.support import Reading, read
@@ -59,7 +64,51 @@ def test_code_has_its_file_name_as_title_and_line_numbers_as_anchors() -> None:
     for record in found.records:
         line = int(record["locator"]["anchor"].removeprefix("L"))
         expected = ["", *"\n".join(lines).split("\n")][line - 1]
-        assert record["text"].split("\n")[0] == " ".join(expected.split()), line
+        assert record["text"].split("\n")[0] == expected, line
+
+
+@pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
+def test_code_keeps_its_lines_except_for_a_common_indentation(policy: Policy) -> None:
+    method = (
+        '    def sail{0}(self):\n        """Go.  Always."""\n\n        return {{\t"a  b": {0},\n            1:  2}}\n'
+    )
+    function = "def row(boat):\n    if boat:\n\n        boat.row()\n\n    return  boat\n"
+    code = "class Boat:\n" + "\n".join(map(method.format, range(60))) + "\n\n" + "\n\n".join([function] * 60)
+    records = read(TextFormat(policy), code.encode(), "boat.py").records
+    begins_deeper = 0
+    for record in records:
+        first = int(record["locator"]["anchor"].removeprefix("L")) - 1
+        lines = code.split("\n")[first : first + record["text"].count("\n") + 1]
+        assert record["text"] == dedent("\n".join(lines))
+        assert record["metadata"]["kind"] == "code"
+        begins_deeper += record["text"].startswith(" ")
+    assert begins_deeper > 0
+    assert mean(record["metadata"]["token_count"] for record in records) > policy.target * 0.8
+
+
+@pytest.mark.parametrize(
+    "code",
+    ['"""Rows.\n\nBoats\n=====\n"""\n', "Boats\n-----\n", "= Boats\n\ntext\n", "#########\n# Boats #\n#########\n"],
+)
+def test_only_text_has_headings(code: str) -> None:
+    found = plain(code, "src/boat.py")
+    assert (found.text, found.metadata["title"], found.headings) == (code.rstrip(), "boat.py", [])
+    assert found.records[0]["locator"] == {"anchor": "L1"}
+
+
+@pytest.mark.parametrize("separator", ["\f", "\n\f\n", "\v", "\x85", "\u2028", "\r", "\r\r\n"])
+def test_code_has_the_line_numbers_of_editors(separator: str) -> None:
+    code = f"a{separator}b\n\n" + "\n\n".join(f"def f{number}():\n    pass" for number in range(200))
+    lines = re.split("\r\n|[\r\n]", code)
+    for record in plain(code, "a.py").records[1:]:
+        line = int(record["locator"]["anchor"].removeprefix("L"))
+        assert record["text"].split("\n")[0] == lines[line - 1]
+
+
+def test_text_in_which_lines_were_added_has_no_line_numbers() -> None:
+    assert plain("Page 1\n\fPage 2\n").text == "Page 1\n\nPage 2"
+    assert "locator" not in plain("Page 1\n\fPage 2\n").records[0]
+    assert plain("Page 1\n\nPage 2\n\f").records[0]["locator"] == {"anchor": "L1"}
 
 
 def test_underlined_lines_are_headings() -> None:
@@ -148,6 +197,8 @@ def test_title_may_come_below_labels_comments_and_fields(before: str, title: str
 
 @settings(max_examples=examples(300), deadline=None)
 @given(st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cf"]), max_size=200))
+@example("\u00a0 a\n  \u00a0b")
 def test_all_text_arrives(text: str) -> None:
     kept = "".join(character for character in text if character.isalnum())
-    assert "".join(character for character in plain(text).text if character.isalnum()) == kept
+    for name in ("a.txt", "a.py"):
+        assert "".join(character for character in plain(text, name).text if character.isalnum()) == kept

@@ -27,6 +27,14 @@ def test_code_with_a_deeper_first_line_keeps_it_below_a_heading() -> None:
     assert texts_of("# A\n\n      deep:\n    flat\n")[1] == "# A\n\n  deep:\nflat"
 
 
+def test_part_of_code_with_a_deeper_first_line_keeps_it() -> None:
+    lines = [f"{'    ' * (number % 3)}if oars[{number}]:" for number in range(300)]
+    text = "\n".join(["", "```python", *lines, "```"])
+    texts = texts_of(text)
+    assert any(one.startswith("    ") for one in texts)
+    assert [one for one in texts if f"\n{one}" not in text] == []
+
+
 @pytest.mark.parametrize(("marker", "by"), [("1. ", "   "), ("- ", "  "), ("10. - ", "      ")])
 def test_fence_in_a_list_begins_and_ends_at_the_margin(marker: str, by: str) -> None:
     fence = f"```yaml\n{YAML}\n```"
