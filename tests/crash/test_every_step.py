@@ -165,7 +165,7 @@ def test_run_when_killed_at_a_step_converges(
 
 R = "rebuild"
 REBUILT = (
-    (Step("chunksink.rebuild.catalog_rows", "", "_row", R, 3), "before"),
+    (Step("chunksink.rebuild.catalog_rows", "", "_values", R, 3), "before"),
     (Step("chunksink.sinks.fts.sink", "FtsSink", "create", R), "after"),
     (Step("chunksink.sinks.fts.sink", "FtsBuild", "replace", R, 2), "before"),
     (Step("chunksink.sinks.fts.sink", "FtsBuild", "flush", R, 2), "before"),
