@@ -64,8 +64,10 @@ class Discovery:
                 return any(map(excluded.match_file, [str(below), *folders]))
         return False
 
-    def forgets(self, name: str, path: Path | None, options: Options) -> bool:
-        """Whether the run forgets how it read this source: it is gone, or it is excluded and pruned."""
+    def forgets(self, name: str, families: int, path: Path | None, options: Options) -> bool:
+        """Whether the run forgets how it read this source: it has no chunks, is gone, or is excluded and pruned."""
+        if not families:
+            return self.contains(name)
         is_gone = path is None or is_missing(path)
         return (is_gone or options.prune) and self.has_vanished(name, path, options)
 

@@ -36,15 +36,17 @@ class Outcomes:
         self._unreported = 0  # failures that are counted, but not in `_failures`
         self._equal = 0  # files that were read, but whose families are unchanged
 
-    def add_discovered(self, discovery: Discovery, unknown: Sequence[Failure], forgets: Callable[[str], bool]) -> None:
-        """Records what `discover` could not read or left out. `forgets` decides of which sources that were not found
-        the earlier reading is forgotten."""
+    def add_discovered(
+        self, discovery: Discovery, unknown: Sequence[Failure], forgets: Callable[[str, int], bool]
+    ) -> None:
+        """Records what `discover` could not read or left out. `forgets` gets the name of a source that was not found,
+        and its number of families; it decides whether the earlier reading is forgotten."""
         self._failures += (*discovery.failures, *unknown)
         for failures, outcome in ((discovery.failures, Outcome.FAILED), (discovery.left_out, Outcome.LEFT_OUT)):
             for uri, code in ((failure.source_uri, failure.code) for failure in failures):
                 codes = orjson.dumps({code: 1}).decode()
                 self._db.execute(_ADD_UNREAD, (uri, b"", outcome, codes, outcome is Outcome.FAILED, code))
-        self._db.create_function("forgets", 1, forgets)
+        self._db.create_function("forgets", 2, forgets)
         self._db.execute(_FORGET_VANISHED, [self._tenant])
 
     def add_reading(self, reading: Reading) -> None:
@@ -189,7 +191,9 @@ where outcome in ('processed', 'empty', 'failed') or failures > 0 or (outcome = 
 ))
 order by uri
 """
-_FORGET_VANISHED = "delete from source where tenant = ? and uri not in (select uri from found) and forgets(uri)"
+_FORGET_VANISHED = (
+    "delete from source where tenant = ? and uri not in (select uri from found) and forgets(uri, families)"
+)
 _ADD_UNREAD = "insert or ignore into found (uri, path, outcome, codes, failures, error) values (?, ?, ?, ?, ?, ?)"
 _KINDS = "select format, count(*) from found where format <> '' group by format order by format"
 _REMOVE_DRAFT = "delete from draft where family = ? and uri = ? returning name, digest"

@@ -76,7 +76,9 @@ def ingest(
         made_by = {"name": producer.name, "version": producer.version, "run_id": run_id}
         stamp = Stamp(created_at, made_by, options.tenant, placement)
         outcomes = Outcomes(db, stamp, run_id, formats)
-        outcomes.add_discovered(discovery, unknown, lambda name: discovery.forgets(name, roots.path_of(name), options))
+        outcomes.add_discovered(
+            discovery, unknown, lambda name, families: discovery.forgets(name, families, roots.path_of(name), options)
+        )
         while True:
             with closing(_read(db, _jobs(db, formats, roots), stamp, spool, workers, started_ns)) as readings:
                 for reading in readings:

@@ -41,22 +41,26 @@ select family, had, chunks from ({_CONFIRMED}) left join current using (family)
 where family not in (select family from held) and (chunks is null and {WHOLE} or chunks * {SHRUNK_DIVISOR} < had)
 and family not in (select value from json_each(:renamed))
 """
-# Families that disappear, but another family has a quarter of their chunks, and is not much larger. Texts that several
-# of them had, such as a licence in each file, prove nothing. Families with a tenant are left out: a tenant's texts are
-# lost even if another tenant has the same ones.
+# Families that disappear, but another family has half of their chunks, and is at most twice as large. A text counts if
+# as many families have it now as disappear: a licence that was in each file proves nothing if few files are left. Texts
+# of very many files are left out, because each would be compared with each. So are families with a tenant: a tenant's
+# texts are lost even if another tenant has the same ones.
 _RENAMED = f"""
 with gone as materialized (
     select family, had from ({_LOST}) where chunks is null
     and family in (select family from former_document where family = family_key(parent_id, null))),
-own_text as materialized (
-    select text_hash, min(family) as former from former_text where family in (select family from gone)
-    group by text_hash having count(*) = 1)
+former as materialized (
+    select text_hash, family, count(*) over (partition by text_hash) as families from former_text
+    where family in (select family from gone)),
+present as materialized (
+    select distinct text_hash, family from chunk where text_hash in (select text_hash from former where families <= 100)
+    and family in (select family from current) and family = family_key(parent_id, null)),
+counted as materialized (select *, count(*) over (partition by text_hash) as families from present)
 select distinct former from (
-    select former, c.family as new, count(distinct text_hash) as texts
-    from chunk c cross join own_text using (text_hash)
-    where c.family = family_key(c.parent_id, null) group by former, c.family)
+    select former.family as former, counted.family as new, count(*) as texts from former join counted using (text_hash)
+    where counted.families >= former.families group by former.family, counted.family)
 join gone on gone.family = former join current on current.family = new
-where texts * {SHRUNK_DIVISOR} >= max(had, current.chunks)
+where texts * 2 >= max(had, current.chunks)
 """
 # `held` also has families that were withdrawn before their partition was lost. They are in no index, so they are left
 # out here.

@@ -5,6 +5,7 @@ If one leg of hybrid mode fails, it is reported and the other one answers.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 
@@ -100,14 +101,14 @@ def _files_named(name: str, lister: SupportsPatterns, filters: Sequence[Filter])
     Empty if there are more than `_MAX_FILES`."""
     of_name = (*filters, Filter("filename", any_of=(name.rpartition("/")[2],)))  # engines have an index of it
     parts = name.split("/")
-    ends = tuple("/".join(parts[start:]) for start in range(1, len(parts) - 1))
-    for path in (Filter("path", like=(name, f"*/{name}")), *([Filter("path", any_of=ends)] if ends else [])):
-        try:
-            families = lister.sources((*of_name, path), _MAX_FILES + 1)
-        except InvalidFilter:  # Meilisearch finds only beginnings of paths
-            families = lister.sources(of_name, _MAX_FILES + 1)
-        if families:
-            break
+    ends = ("/".join(parts[start:]) for start in range(len(parts) - 1))
+    families: list[str] = []
+    with suppress(InvalidFilter):  # Meilisearch finds only beginnings of paths
+        path = Filter("path", like=(name, f"*/{name}"))
+        families = lister.sources((*of_name, path), _MAX_FILES + 1)
+    if not families:
+        path = Filter("path", any_of=tuple(ends))
+        families = lister.sources((*of_name, path) if len(parts) > 1 else of_name, _MAX_FILES + 1)
     return families if len(families) <= _MAX_FILES else []
 
 

@@ -37,7 +37,7 @@ class TextFormat(DocumentFormat):
     suffixes_if_asked = (".textile", ".wiki", ".tex", ".log", ".srt", ".vtt", "")
     source_type = "txt"
     place_name = "anchor"
-    rules = "9"
+    rules = "10"
 
     def read(self, source: Source) -> Iterator[Item]:
         is_text = PurePosixPath(source.uri).suffix.lower() in (*self.suffixes, *self.suffixes_if_asked)
@@ -73,7 +73,8 @@ def _numbers_of_lines(text: str, original: str) -> Iterator[tuple[int, int | str
         return
     offset = 0
     for number, line in enumerate(text.split("\n"), start=1):
-        yield offset, f"L{number}"
+        if line:  # no chunk begins with an empty one
+            yield offset, f"L{number}"
         offset += len(line) + 1
 
 

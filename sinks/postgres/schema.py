@@ -243,13 +243,15 @@ def create_table(connection: Connection, build: BuildTable, dimensions: int | No
 
 
 def _create_plain_index(build: BuildTable, column: str) -> Statement:
-    return sql.SQL("CREATE INDEX {} ON {} ({})").format(build.index(column), build.table, sql.Identifier(column))
+    statement = sql.SQL("CREATE INDEX {} ON {} USING {} ({})")
+    return statement.format(build.index(column), build.table, sql.SQL(_PLAIN_INDEXES[column]), sql.Identifier(column))
 
 
 _IN_ONE_PIECE = "toast_tuple_target = 8160"
 """Only rows larger than a page are split and compressed. Ranking reads `words` of many rows, and unpacking it takes
 longer than reading it."""
-_PLAIN_INDEXES = ("parent_id", "tenant_key", "filename")
+_PLAIN_INDEXES = {"parent_id": "btree", "tenant_key": "btree", "filename": "hash"}
+"""The kind of index for each column. A btree has no room for long file names."""
 _GIN_INDEXES = {"words": "words", "filters": "fields jsonb_path_ops, tags, authors"}
 _COLLATE = {"text": ' COLLATE "C"', "text[]": ' COLLATE "C"'}
 

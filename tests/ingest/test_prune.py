@@ -124,6 +124,15 @@ def test_skipped_file_is_not_forgotten(skips: dict[str, Any], bench: Bench) -> N
     assert [record["text"] for record in bench.records()] == ["Closed."]
 
 
+def test_failure_of_an_excluded_file_is_forgotten(three: Bench) -> None:
+    three.write("broken.pdf", "no PDF")
+    assert three.ingest().failures
+    assert three.ingest(exclude=("*.pdf",)).failures == ()
+    three.write("a.md", "# other\n")
+    three.ingest(exclude=("*.pdf",))
+    assert three.manifest().counts.failures == 0
+
+
 def test_file_that_was_excluded_and_pruned_is_read_again(three: Bench) -> None:
     three.ingest(exclude=("sub/",), prune=True)
     before = len(three.records())

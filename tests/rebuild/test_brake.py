@@ -100,14 +100,15 @@ def test_brake_counts_withdrawn_but_not_replaced_sources(home: Home) -> None:
 
 
 def in_four_chunks(folder: str, numbers: range, *, edited: int = 0, **fields: object) -> list[dict[str, object]]:
-    """Sources of four chunks; the first `edited` ones keep only the first."""
+    """Sources of four chunks; the first `edited` ones keep only two."""
     return [
         record
         for number in numbers
         for record in source(
             f"{folder}/{number}.md",
             f"text {number}",
-            *(f"part {part} of {number}" + (", edited" if number < edited else "") for part in range(3)),
+            f"part 1 of {number}",
+            *(f"part {part} of {number}" + (", edited" if number < edited else "") for part in (2, 3)),
             **fields,
         )
     ]
@@ -138,12 +139,20 @@ def test_brake_counts_sources_of_which_too_little_is_left(home: Home) -> None:
 
     commit(home.root, "p1", in_chunks("docs", 9))
     home.rebuild()
-    commit(home.root, "p1", in_chunks("guides", 2))
+    commit(home.root, "p1", in_chunks("guides", 4))
     with stopped(20):
         home.sync()
-    commit(home.root, "p1", in_chunks("guides", 3))
+    commit(home.root, "p1", in_chunks("guides", 5))
     home.sync()
-    assert texts(home) == 20 * 3
+    assert texts(home) == 20 * 5
+
+
+def test_brake_does_not_count_renamed_copies(home: Home) -> None:
+    commit(home.root, "p1", [record for n in range(20) for record in source(f"old/{n}/LICENSE.txt", "MIT licence")])
+    home.rebuild()
+    commit(home.root, "p1", [record for n in range(20) for record in source(f"new/{n}/LICENSE.txt", "MIT licence")])
+    home.sync()
+    assert texts(home) == 20
 
 
 def test_shared_texts_and_collections_prove_no_renaming(home: Home) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from chunksink.search.errors import InvalidQuestion
+from chunksink.search.fusion import PATH
 from chunksink.search.legs import EngineLeg, KeywordLeg, Legs
 from chunksink.search.query import search
 from chunksink.search.question import Mode, Question
@@ -56,8 +57,10 @@ def legs(meilisearch_server: MeilisearchServer, tmp_path_factory: pytest.TempPat
         yield replace(others, keyword=KeywordLeg(reader, "meilisearch", "words"))
 
 
-def test_named_file_comes_first_whatever_its_folder(meilisearch_server: MeilisearchServer, tmp_path: Path) -> None:
-    """Meilisearch finds only beginnings of paths, so files are found by their names."""
+def test_named_file_comes_first_by_its_name_or_whole_path(
+    meilisearch_server: MeilisearchServer, tmp_path: Path
+) -> None:
+    """Meilisearch does not find the ends of paths."""
     families = [
         *(family(f"docs/{number}.md", "run src/install.py or node.js") for number in range(3)),
         family("src/install.py", "a boat"),
@@ -70,7 +73,8 @@ def test_named_file_comes_first_whatever_its_folder(meilisearch_server: Meilisea
         for mode in ("hybrid", "keyword"):
             for query in ("install.py", "src/install.py", "/home/me/src/install.py"):
                 assert search(legs, Question(query, mode=mode))[0].source_uri == "src/install.py"
-            assert search(legs, Question("node.js", mode=mode)).hits
+            for query in ("node.js", "other/install.py"):
+                assert all(PATH not in hit.ranks for hit in search(legs, Question(query, mode=mode)))
 
 
 def test_collapse_returns_each_source_once_or_every_chunk(legs: Legs) -> None:

@@ -33,7 +33,7 @@ class Policy:
     """Only three kinds of chunks may be smaller: a whole section; a table of a parsed document, which is never joined
     with other text; and a chunk next to such a table."""
     name: str = "v1"
-    rules: str = "11"
+    rules: str = "12"
     joins_blocks: bool = False
     """Whether a chunk may contain lists, tables, code and quotes together with other blocks of the section."""
     ids_survive_edits: bool = False
@@ -63,7 +63,7 @@ V1 = Policy()
 V2 = Policy(
     minimum=40,
     name="v2",
-    rules="3",
+    rules="4",
     joins_blocks=True,
     ids_survive_edits=True,
     drops_directives=True,

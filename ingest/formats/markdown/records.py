@@ -143,11 +143,12 @@ def text_of_passage(text: str, passage: Passage) -> PassageText:
     stripped = len(whole) - len(whole.lstrip())
     if passage.kind is Kind.CODE and not above:
         stripped = _line_start(whole, stripped)
-    raw = text[start:end]
+    shown, raw = whole[stripped:].rstrip(), text[start:end]
+    kept = len(shown) - len(shown.lstrip())
     return PassageText(
-        passage.header + whole[stripped:].rstrip(),
+        passage.header + shown,
         len(passage.header) + max(0, len(overlap) - stripped),
-        start + len(raw) - len(raw.lstrip()),
+        start + len(raw) - len(raw.lstrip()) - kept,
         start + len(raw.rstrip()),
     )
 

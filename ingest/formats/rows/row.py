@@ -69,9 +69,9 @@ def read_row(record: Record, names: Names, source: Source, position: str) -> Row
     for group in (record, record.get("metadata")):
         if isinstance(group, dict) and type(group.get("tenant_id")) is int:  # not a boolean
             group["tenant_id"] = str(group["tenant_id"])
-    for holder, key in list(_find(record, names["text"])):
-        if isinstance(parts := holder[key], list) and (text := _joined(parts)) is not None:
-            holder[key] = text
+    first = next(((holder, key) for holder, key in _find(record, names["text"]) if holder[key]), None)
+    if first and isinstance(parts := first[0][first[1]], list) and (joined := _joined(parts)) is not None:
+        first[0][first[1]] = joined
     holder, key = _find_text(record, names["text"])
     is_html = (holder, key) in _find(record, names["html"])
     text = holder.pop(key) or ""
@@ -147,11 +147,12 @@ def _values(record: Record, names: Iterable[str]) -> Iterator[Any]:
 
 
 def _joined(parts: list[Any]) -> str | None:
-    """The text of objects with a `text` and of strings between them, as Telegram exports formatted messages; None if it
+    """The text of a message in parts: objects with a `text`, between which exports of Telegram have strings; None if it
     is another list."""
     every = [part.get("text") if isinstance(part, dict) else part for part in parts]
     texts = [text for text in every if isinstance(text, str)]
-    return "".join(texts) if texts == every != parts else None
+    between = "" if any(isinstance(part, str) for part in parts) else "\n\n"
+    return between.join(texts) if texts == every != parts else None
 
 
 def _find_text(record: Record, names: tuple[str, ...]) -> tuple[Record, str]:

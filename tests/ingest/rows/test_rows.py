@@ -226,10 +226,13 @@ def test_field_without_a_value_hides_nothing(tmp_path: Path) -> None:
     assert found == ("Heading", ("bug",), 2021, ("Ann",))
 
 
-def test_text_in_parts_is_joined_as_in_exports_of_telegram(tmp_path: Path) -> None:
+def test_text_in_parts_is_joined_as_in_exports_of_chats(tmp_path: Path) -> None:
     parts = ["See ", {"type": "link", "text": "https://example.org"}, " today."]
     [chunk] = chunks_of(tmp_path, {"id": 1, "type": "message", "text": parts})
     assert chunk["text"] == "See https://example.org today."
+    blocks = [{"type": "text", "text": "One."}, {"type": "text", "text": "Two."}]
+    [chunk] = chunks_of(tmp_path, {"id": 1, "content": blocks})
+    assert chunk["text"] == "One.\n\nTwo."
     refused = read_rows(tmp_path, {"id": 1, "text": ["See ", {"type": "photo"}]})
     assert [code for _, code, _ in notices(refused)] == [findings.FIELD_MISSING]
 
