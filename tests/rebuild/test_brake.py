@@ -147,6 +147,18 @@ def test_brake_counts_sources_of_which_too_little_is_left(home: Home) -> None:
     assert texts(home) == 20 * 5
 
 
+def test_folder_that_shares_texts_with_another_is_not_renamed(home: Home) -> None:
+    def pages(version: str) -> list[dict[str, object]]:
+        own = [[f"{version} {n} {part}" for part in range(3)] for n in range(20)]
+        return [r for n in range(20) for r in source(f"{version}/{n}.md", f"same {n}", f"too {n}", *own[n])]
+
+    commit(home.root, "p1", [*pages("v1"), *pages("v2")])
+    home.rebuild()
+    commit(home.root, "p1", pages("v2"))
+    with stopped(20, 40):
+        home.sync()
+
+
 def test_brake_does_not_count_renamed_copies(home: Home) -> None:
     commit(home.root, "p1", [record for n in range(20) for record in source(f"old/{n}/LICENSE.txt", "MIT licence")])
     home.rebuild()
