@@ -155,7 +155,7 @@ def test_folder_that_shares_texts_with_another_is_not_renamed(home: Home) -> Non
     commit(home.root, "p1", [*pages("v1"), *pages("v2")])
     home.rebuild()
     commit(home.root, "p1", pages("v2"))
-    with stopped(20, 40):
+    with stopped(20, 40, named="v1/"):
         home.sync()
 
 
