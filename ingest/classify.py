@@ -253,7 +253,7 @@ def _format_of(file: Path, options: Options, formats: Mapping[str, Format], last
 
 
 def _is_json_value(file: Path) -> bool:
-    """Whether a JSON file may be text, such as a configuration. One without records, and JSON Lines, are not."""
+    """Whether this is a JSON file with content, such as a configuration, and not JSON Lines."""
     return file.suffix.lower() == _JSON and not has_no_records(file)
 
 

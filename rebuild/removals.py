@@ -41,10 +41,10 @@ select family, had, chunks from ({_CONFIRMED}) left join current using (family)
 where family not in (select family from held) and (chunks is null and {WHOLE} or chunks * {SHRUNK_DIVISOR} < had)
 and family not in (select value from json_each(:renamed))
 """
-# Families that disappear, but another family has half of their chunks, and is at most twice as large. A text counts if
-# as many families have it now as disappear: a licence that was in each file proves nothing if few files are left. Texts
-# of very many files are left out, because each would be compared with each. So are families with a tenant: a tenant's
-# texts are lost even if another tenant has the same ones.
+# Families that disappear, but share at least half of their chunks, and half of its chunks, with another family. A text
+# counts if at least as many families have it now as disappear with it: a licence that was in each file proves nothing
+# if few files are left. Texts of more than 100 of them are left out, because each family would be compared with each.
+# So are families with a tenant: a tenant's texts are lost even if another tenant has the same ones.
 _RENAMED = f"""
 with gone as materialized (
     select family, had from ({_LOST}) where chunks is null

@@ -42,6 +42,15 @@ def reader(postgres_server: PostgresServer) -> Iterator[PostgresReader]:
     yield from reader_of(sink, [family(name, [text]) for name, text in TEXTS.items()])
 
 
+def test_name_of_any_length_is_found(postgres_server: PostgresServer) -> None:
+    """The name of a row is its id, which may be a long token. A btree index would refuse it."""
+    long = "".join(str(uuid.uuid4()) for _ in range(200))
+    one = family("a", ["one"], source={"filename": long})
+    sink = PostgresSink(PostgresOptions(postgres_server.url, schema=f"s{uuid.uuid4().hex[:10]}"))
+    for reader in reader_of(sink, [one]):
+        assert reader.sources([Filter("filename", any_of=(long,))], 2) == [one.parent_id]
+
+
 def reader_of(sink: PostgresSink, families: list[Family]) -> Iterator[PostgresReader]:
     signed = marker()
     build = sink.create(signed, DIMENSIONS)

@@ -315,15 +315,6 @@ def test_a_document_that_the_server_refuses_blocks_no_other(
     build.close()
 
 
-def test_name_of_any_length_is_accepted(sink: PostgresSink) -> None:
-    """The name of a row is its id, which may be a long token. A btree index would refuse it."""
-    build = sink.create(marker(), DIMENSIONS)
-    long = "".join(str(uuid.uuid4()) for _ in range(200))
-    build.replace([family("a", ["one"], source={"filename": long})])
-    assert build.flush() == []
-    build.close()
-
-
 def test_foreign_rows_without_a_family_are_found_and_removable(
     postgres_server: PostgresServer, sink: PostgresSink, schema: str
 ) -> None:
