@@ -13,6 +13,7 @@ import numpy as np
 
 from chunksink.embeddings.encoder import Precision, Vectors
 from chunksink.embeddings.errors import GraphUnavailable, GraphUnreadable
+from chunksink.embeddings.precision import has_bfloat16
 from chunksink.embeddings.tokens import Arrays
 
 GRAPH_FILE, TOKENIZER_FILE = "model.xml", "tokenizer.json"
@@ -31,12 +32,14 @@ class OpenVinoRuntime:
     token_budget = _TOKEN_BUDGET
 
     def __init__(self, folder: Path, precision: Precision) -> None:
-        """Loads a graph from its folder. The parts of an int8 graph that are not int8 are computed in float32."""
+        """Loads a graph from its folder. The parts of an int8 graph that are not int8 are computed in bfloat16 if the
+        hardware supports it, else in float32."""
         from tokenizers import Tokenizer
 
         openvino = import_openvino()
+        in_bfloat16 = precision == "bfloat16" or (precision == "int8" and has_bfloat16("cpu"))
         settings = {
-            "INFERENCE_PRECISION_HINT": "bf16" if precision == "bfloat16" else "f32",
+            "INFERENCE_PRECISION_HINT": "bf16" if in_bfloat16 else "f32",
             "PERFORMANCE_HINT": "THROUGHPUT",
             "ENABLE_CPU_PINNING": False,  # other processes need the cores, too
         }

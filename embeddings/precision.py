@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import sys
 from importlib.metadata import PackageNotFoundError, version
@@ -11,6 +12,8 @@ from chunksink.embeddings.encoder import Precision, PrecisionRequest
 
 # Flags of processors that compute bfloat16: two of x86 (AVX-512 and AMX) and one of Arm.
 _BFLOAT16_FLAGS = frozenset(("avx512_bf16", "amx_bf16", "bf16"))
+_LIMITS_WITHOUT_BFLOAT16 = ("SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX512_CORE", "AVX512_CORE_VNNI")
+"""Values of ONEDNN_MAX_CPU_ISA, by which a user keeps OpenVINO and torch from using newer instructions."""
 _GPU_FILES = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
 
 
@@ -49,7 +52,9 @@ def has_bfloat16(device: str) -> bool:
         import torch
 
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
-    return device == "cpu" and not _BFLOAT16_FLAGS.isdisjoint(_cpu_flags())
+    if device != "cpu" or os.environ.get("ONEDNN_MAX_CPU_ISA", "").upper() in _LIMITS_WITHOUT_BFLOAT16:
+        return False
+    return not _BFLOAT16_FLAGS.isdisjoint(_cpu_flags())
 
 
 def lacks_avx2() -> bool:

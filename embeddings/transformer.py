@@ -96,35 +96,41 @@ class TransformerEncoder(Encoder):
         blocks = list(_blocks(texts))
         if not blocks:
             return
-        if len(blocks) == 1:
-            tokenized = self._tokenize(texts, prompt, contexts, blocks[0])
-            tokens = sum(len(piece.ids) for piece in tokenized.pieces)
-            if tokens <= self._budget:  # a query or two, a short document
-                for batch in batches(tokenized.pieces, self._budget, self._step):
-                    if tokens <= _FEW_TOKENS:
-                        vectors = self._threads().submit(self._compute, batch, tokenized.prompt_length).result()
-                    else:
-                        vectors = self._compute(batch, tokenized.prompt_length)
-                    yield tokenized.windows.add([piece.position for piece in batch], vectors)
-                return
-        yield from self._run_ahead(texts, prompt, contexts, blocks)
+        tokenized = self._tokenize(texts, prompt, contexts, blocks[0])
+        tokens = sum(len(piece.ids) for piece in tokenized.pieces)
+        if len(blocks) > 1 or tokens > self._budget:
+            yield from self._run_ahead(texts, prompt, contexts, tokenized, blocks[1:])
+            return
+        for batch in batches(tokenized.pieces, self._budget, self._step):  # a query or two, a short document
+            if tokens <= _FEW_TOKENS:
+                vectors = self._threads().submit(self._compute, batch, tokenized.prompt_length).result()
+            else:
+                vectors = self._compute(batch, tokenized.prompt_length)
+            yield tokenized.windows.add([piece.position for piece in batch], vectors)
 
     def _run_ahead(
-        self, texts: Sequence[str], prompt: str, contexts: Sequence[str], blocks: Sequence[slice]
+        self,
+        texts: Sequence[str],
+        prompt: str,
+        contexts: Sequence[str],
+        tokenized: _TokenizedBlock,
+        following: Sequence[slice],
     ) -> Iterator[EncodedBatch]:
+        """Computes the first block, which is tokenized, and those that follow."""
         pool = self._threads()
         running: dict[Future[Vectors], tuple[WindowJoiner, list[TokenWindow]]] = {}
         with ThreadPoolExecutor(1, thread_name_prefix="chunksink-tokenize") as tokenizing:
-            coming = tokenizing.submit(self._tokenize, texts, prompt, contexts, blocks[0])
             try:
-                for following in [*blocks[1:], None]:
-                    tokenized = coming.result()
-                    if following is not None:
-                        coming = tokenizing.submit(self._tokenize, texts, prompt, contexts, following)
+                for block in [*following, None]:
+                    coming = (
+                        None if block is None else tokenizing.submit(self._tokenize, texts, prompt, contexts, block)
+                    )
                     for batch in batches(tokenized.pieces, self._budget, self._step):
                         while len(running) >= 2 * self._workers:
                             yield from _finished(running)
                         running[pool.submit(self._compute, batch, tokenized.prompt_length)] = (tokenized.windows, batch)
+                    if coming is not None:
+                        tokenized = coming.result()
                 while running:
                     yield from _finished(running)
             finally:

@@ -30,11 +30,13 @@ from chunksink.sinks.capabilities import SupportsWarmUp, capability
 from chunksink.sinks.contract import RefusedDocument
 from chunksink.sinks.document import Family, Vectors
 
-EMBEDDED_AT_ONCE = 512
+EMBEDDED_AT_ONCE = 256
 """Documents, where a long text counts as several: a few seconds of work, so that progress is visible."""
 WRITTEN_AT_ONCE = PART
-"""Documents in a batch: many, because even a small flush takes a second or more. The first batch is smaller. Two
-parts of a large family are never in one batch: each part but the last has at least this size, so it ends its batch."""
+"""Documents in a batch: many, because even a small flush takes a second or more. Two parts of a large family are never
+in one batch: each part but the last has at least this size, so it ends its batch."""
+_SHARE_OF_BATCH = 4
+"""A batch that ends early has at least a fourth of the documents before it, so that a long run has few flushes."""
 REMOVED_AT_ONCE = 5000
 """Families."""
 
@@ -70,7 +72,7 @@ class Executor:
         with ThreadPoolExecutor(max_workers=1, thread_name_prefix="batch") as thread:
             to_write = {target.build_id for target in self.targets() if plan.chunks_to_write(target.build_id)}
             writing = thread.submit(within_span(self._warm_up), to_write)
-            for batch in self._batches(plan, on_progress):  # embeds the next batch while one is written
+            for batch in self._batches(plan, on_progress, lambda: writing.done()):  # noqa: B023 (the current one)
                 writing.result()
                 if not self.targets():
                     return
@@ -78,14 +80,22 @@ class Executor:
             writing.result()
         self._remove(plan)
 
-    def _batches(self, plan: Plan, on_progress: Progress) -> Iterator[_Batch]:
+    def _batches(self, plan: Plan, on_progress: Progress, engines_wait: Callable[[], bool]) -> Iterator[_Batch]:
+        """Batches of families with their vectors. If vectors come slowly, batches are smaller, so that the engines
+        write all the time and little is left to write after the last vector."""
+        documents = 0
+
+        def is_enough(size: int) -> bool:
+            return size >= max(EMBEDDED_AT_ONCE, documents // _SHARE_OF_BATCH) and engines_wait()
+
         embedded = self._embedded(plan, on_progress)
-        for pairs in _by_size(embedded, WRITTEN_AT_ONCE, lambda pair: pair[0].size, first=EMBEDDED_AT_ONCE):
+        for pairs in _by_size(embedded, WRITTEN_AT_ONCE, lambda pair: pair[0].size, is_enough):
             families = [family for family, _ in pairs]
             needed = plan.builds_of([each.family for each in families])
             changed = {build: plan.changed_documents(build, sorted(keys)) for build, keys in needed.items()}
             # Computes hashes, in this thread, while the engines write the previous batch.
             hashed = [each.hashed for each in families if each.last]
+            documents += sum(each.size for each in families)
             yield _Batch(families, hashed, [vectors for _, vectors in pairs], needed, changed)
 
     def _embedded(self, plan: Plan, on_progress: Progress) -> Iterator[tuple[FamilyDocuments, Vectors | None]]:
@@ -205,15 +215,17 @@ class Executor:
         self.pace[work] = before + amount, seconds_before + seconds
 
 
-def _by_size(items: Iterable[T], most: int, size: Callable[[T], int], first: int | None = None) -> Iterator[list[T]]:
-    """Batches of items. A batch ends when it reaches the size `most`; the first batch, the size `first`."""
+def _by_size(
+    items: Iterable[T], most: int, size: Callable[[T], int], is_enough: Callable[[int], bool] = lambda size: False
+) -> Iterator[list[T]]:
+    """Batches of items. A batch ends when it reaches the size `most`, or earlier at a size that is enough."""
     batch: list[T] = []
-    total, limit = 0, first or most
+    total = 0
     for item in items:
         batch.append(item)
         total += size(item)
-        if total >= limit:
+        if total >= most or is_enough(total):
             yield batch
-            batch, total, limit = [], 0, most
+            batch, total = [], 0
     if batch:
         yield batch

@@ -178,6 +178,15 @@ def test_auto_precision_is_bfloat16_only_with_hardware_support(monkeypatch: pyte
     assert not has_bfloat16("mps")
 
 
+@pytest.mark.parametrize(("limit", "expected"), [("AVX2", False), ("avx512_core_vnni", False), ("ALL", True)])
+def test_bfloat16_is_not_used_beyond_the_limit_that_a_user_has_set(
+    limit: str, expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("chunksink.embeddings.precision._cpu_flags", lambda: frozenset(("avx512_bf16",)))
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", limit)
+    assert has_bfloat16("cpu") is expected
+
+
 def test_shorter_vectors_need_a_model_that_declares_them(tiny_folder: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(tiny_folder, tmp_path / "model"))
     for dimensions in (8, 33):

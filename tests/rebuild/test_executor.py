@@ -72,6 +72,24 @@ def test_encoder_continues_while_engines_write(home: Home) -> None:
     assert continued == [True]
 
 
+def test_idle_engines_do_not_wait_until_a_batch_is_full(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executor, "WRITTEN_AT_ONCE", 1000)
+    many = [record for number in range(100) for record in source(f"docs/{number}.md", f"cat {number}")]
+    commit(home.root, "p1", many)
+    flushed_twice = threading.Event()
+    embedded_later: list[str] = []
+
+    class Slow(HashEncoder):
+        def encode(self, texts: Sequence[str]) -> Vectors:
+            if flushed_twice.wait(0.1):
+                embedded_later.extend(texts)
+            return super().encode(texts)
+
+    home.encoder = Slow(dimension=8)
+    home.rebuild(wrap=watching("fts", Moment("flush", 2, flushed_twice.set)))
+    assert embedded_later
+
+
 def opened_early(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> list[MemoryBuild]:
     """Adds to the builds a `warm_up` that calls `act`. Returns the builds whose `warm_up` was called."""
     opened: list[MemoryBuild] = []
