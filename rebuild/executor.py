@@ -30,7 +30,7 @@ from chunksink.sinks.capabilities import SupportsWarmUp, capability
 from chunksink.sinks.contract import RefusedDocument
 from chunksink.sinks.document import Family, Vectors
 
-EMBEDDED_AT_ONCE = 256
+EMBEDDED_AT_ONCE = 512
 """Documents, where a long text counts as several: a few seconds of work, so that progress is visible."""
 WRITTEN_AT_ONCE = PART
 """Documents in a batch: many, because even a small flush takes a second or more. Two parts of a large family are never
