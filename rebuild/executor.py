@@ -31,12 +31,12 @@ from chunksink.sinks.contract import RefusedDocument
 from chunksink.sinks.document import Family, Vectors
 
 EMBEDDED_AT_ONCE = 512
-"""Documents, where a long text counts as several: a few seconds of work, so that progress is visible."""
+"""Documents, where a long text counts as several: enough to keep all connections to an endpoint busy."""
 WRITTEN_AT_ONCE = PART
 """Documents in a batch: many, because even a small flush takes a second or more. Two parts of a large family are never
 in one batch: each part but the last has at least this size, so it ends its batch."""
-_SHARE_OF_BATCH = 4
-"""A batch that ends early has at least a fourth of the documents before it, so that a long run has few flushes."""
+_LEAST_SHARE = 1 / 4
+"""A batch that ends early has at least this share of the documents before it, so that a long run has few flushes."""
 REMOVED_AT_ONCE = 5000
 """Families."""
 
@@ -83,10 +83,10 @@ class Executor:
     def _batches(self, plan: Plan, on_progress: Progress, engines_wait: Callable[[], bool]) -> Iterator[_Batch]:
         """Batches of families with their vectors. If vectors come slowly, batches are smaller, so that the engines
         write all the time and little is left to write after the last vector."""
-        documents = 0
+        earlier = 0
 
         def is_enough(size: int) -> bool:
-            return size >= max(EMBEDDED_AT_ONCE, documents // _SHARE_OF_BATCH) and engines_wait()
+            return size >= max(EMBEDDED_AT_ONCE, _LEAST_SHARE * earlier) and (not earlier or engines_wait())
 
         embedded = self._embedded(plan, on_progress)
         for pairs in _by_size(embedded, WRITTEN_AT_ONCE, lambda pair: pair[0].size, is_enough):
@@ -95,7 +95,7 @@ class Executor:
             changed = {build: plan.changed_documents(build, sorted(keys)) for build, keys in needed.items()}
             # Computes hashes, in this thread, while the engines write the previous batch.
             hashed = [each.hashed for each in families if each.last]
-            documents += sum(each.size for each in families)
+            earlier += sum(each.size for each in families)
             yield _Batch(families, hashed, [vectors for _, vectors in pairs], needed, changed)
 
     def _embedded(self, plan: Plan, on_progress: Progress) -> Iterator[tuple[FamilyDocuments, Vectors | None]]:
