@@ -72,7 +72,11 @@ class Executor:
         with ThreadPoolExecutor(max_workers=1, thread_name_prefix="batch") as thread:
             to_write = {target.build_id for target in self.targets() if plan.chunks_to_write(target.build_id)}
             writing = thread.submit(within_span(self._warm_up), to_write)
-            for batch in self._batches(plan, on_progress, lambda: writing.done()):  # noqa: B023 (the current one)
+
+            def engines_wait() -> bool:
+                return writing.done()
+
+            for batch in self._batches(plan, on_progress, engines_wait):  # embeds the next batch while one is written
                 writing.result()
                 if not self.targets():
                     return

@@ -27,6 +27,7 @@ from chunksink.embeddings.errors import GraphUnavailable, GraphUnreadable, Model
 from chunksink.embeddings.fingerprint import digest_of_files, file_digests
 from chunksink.embeddings.graphs import expected_runtime, graph_of
 from chunksink.embeddings.openvino_runtime import OpenVinoRuntime
+from chunksink.embeddings.precision import has_bfloat16
 from chunksink.embeddings.resolve import ResolvedModel
 from chunksink.embeddings.torch_runtime import form_of, read_model
 from chunksink.embeddings.transformer import TransformerEncoder
@@ -324,6 +325,8 @@ def test_int8_graph_is_made_from_float32_and_stays_int8(
     with closing(load_model(str(tiny_folder), precision="int8", model_cache=tmp_path)) as encoder:
         vectors = encoder.encode(TEXTS)
         assert encoder.info.precision == "int8"
+        hint = encoder._runtime._graph.get_property("INFERENCE_PRECISION_HINT")  # type: ignore[attr-defined]
+        assert (hint.to_string() == "bf16") == has_bfloat16("cpu")
     with closing(load_model(str(tiny_folder), precision="float32", model_cache=tmp_path)) as wide:
         assert wide.info.fingerprint == encoder.info.fingerprint
         found = cosines(vectors, wide.encode(TEXTS))

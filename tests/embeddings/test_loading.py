@@ -18,6 +18,7 @@ from chunksink.embeddings.lazy import LazyEncoder
 from chunksink.embeddings.precision import choose_precision, has_bfloat16
 from chunksink.embeddings.resolve import DEFAULT_MODEL, resolve_model
 from chunksink.embeddings.settings import EncoderSettings, open_encoder
+from chunksink.embeddings.transformer import TransformerEncoder
 from tests.embeddings.conftest import TEXTS
 from tests.embeddings.helpers import HashEncoder, load_with_torch
 
@@ -155,6 +156,22 @@ def test_threads_that_cannot_all_start_leave_none_running(tiny_folder: Path, mon
         finally:
             barriers[0].abort()
         assert len(encoder.encode(TEXTS)) == len(TEXTS)
+
+
+def test_each_text_is_tokenized_once(tiny: TransformerEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenized: list[str] = []
+    token_ids = tiny._runtime.token_ids
+
+    def noting(texts: list[str]) -> list[list[int]]:
+        tokenized.extend(texts)
+        return token_ids(texts)
+
+    monkeypatch.setattr(tiny._runtime, "token_ids", noting)
+    for count in (1, 100, 1000):  # a single batch, a single block, several blocks
+        texts = [f"the cat {number}" for number in range(count)]
+        tokenized.clear()
+        tiny.encode(texts)
+        assert tokenized == texts
 
 
 def test_encoder_may_be_closed_twice_and_used_again(tiny_folder: Path) -> None:

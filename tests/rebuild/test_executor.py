@@ -18,7 +18,7 @@ from chunksink.rebuild import executor
 from chunksink.rebuild.forecast import forecast, plan_sync
 from chunksink.rebuild.state import State
 from chunksink.settings.errors import ConfigError
-from chunksink.sinks.contract import Sink
+from chunksink.sinks.contract import RefusedDocument, Sink
 from chunksink.sinks.errors import Refused
 from tests.embeddings.helpers import HashEncoder
 from tests.support.bus import commit, projected, source
@@ -72,22 +72,28 @@ def test_encoder_continues_while_engines_write(home: Home) -> None:
     assert continued == [True]
 
 
-def test_idle_engines_do_not_wait_until_a_batch_is_full(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_engines_do_not_wait_until_a_batch_is_full_and_batches_grow(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(executor, "WRITTEN_AT_ONCE", 1000)
-    many = [record for number in range(100) for record in source(f"docs/{number}.md", f"cat {number}")]
-    commit(home.root, "p1", many)
-    flushed_twice = threading.Event()
-    embedded_later: list[str] = []
+    commit(home.root, "p1", [one for number in range(100) for one in source(f"docs/{number}.md", f"cat {number}")])
+    embedded_before_flush: list[int] = []
 
     class Slow(HashEncoder):
         def encode(self, texts: Sequence[str]) -> Vectors:
-            if flushed_twice.wait(0.1):
-                embedded_later.extend(texts)
+            time.sleep(0.02 if len(embedded_before_flush) > 1 else 0.1)
             return super().encode(texts)
 
+    def flush(build: MemoryBuild) -> list[RefusedDocument]:
+        embedded_before_flush.append(len(home.encoder.asked))
+        return finish(build)
+
+    finish = MemoryBuild.flush
+    monkeypatch.setattr(MemoryBuild, "flush", flush)
     home.encoder = Slow(dimension=8)
-    home.rebuild(wrap=watching("fts", Moment("flush", 2, flushed_twice.set)))
-    assert embedded_later
+    home.rebuild()
+    assert embedded_before_flush[1] < 100
+    assert len(embedded_before_flush) <= 20, "each batch has at least a fourth of the documents before it"
 
 
 def opened_early(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> list[MemoryBuild]:
