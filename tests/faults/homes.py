@@ -139,7 +139,7 @@ class Faulty:
 
     def behind_it(self) -> list[Document]:
         """The content of the engine's live build, read without the proxy."""
-        return self._held(self.engine.connect(self.engine.url))
+        return self._held(with_retries(self.engine.connect(self.engine.url), LONG))  # a busy machine may be slow
 
     def beside_it(self) -> list[Document]:
         """The content of the other sink."""
