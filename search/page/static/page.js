@@ -32,7 +32,7 @@ function address() {
 async function go(url, how) {
   clearTimeout(timer);
   if (running) running.abort();
-  const mine = (running = new AbortController());
+  const mine = (running = Object.assign(new AbortController(), { how }));
   const results = document.querySelector("#results");
   results.setAttribute("aria-busy", "true");
   try {
@@ -98,7 +98,8 @@ function say(text) {
 function typed() {
   clearTimeout(timer);
   timer = setTimeout(() => {
-    const how = Date.now() - typedAt > SETTLED_MS ? "push" : "replace"; // one history entry for each query, not for each letter
+    // One history entry for each query, not for each letter. A push that this search aborts has made none yet.
+    const how = running?.how === "push" || Date.now() - typedAt > SETTLED_MS ? "push" : "replace";
     typedAt = Date.now();
     go(address(), how);
   }, TYPING_MS);

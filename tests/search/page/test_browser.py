@@ -61,6 +61,17 @@ def test_typing_searches_and_back_returns_to_earlier_queries(open_page: Any) -> 
     assert "What are you looking for?" in page.locator("#results").inner_text()
 
 
+def test_back_returns_to_the_start_although_the_first_letter_was_never_answered(open_page: Any) -> None:
+    page = open_page("/")
+    page.route("**/?q=s", lambda route: None)
+    with page.expect_request("**/?q=s"):
+        page.keyboard.type("s")
+    page.keyboard.type("leeps")
+    settle(page, "/?q=sleeps")
+    page.go_back()
+    settle(page, "/")
+
+
 def test_facets_conditions_and_paging_work_without_a_page_load(open_page: Any) -> None:
     page = open_page("/?q=cat&mode=keyword")
     page.evaluate("window.stayed = true")
